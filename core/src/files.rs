@@ -1,0 +1,216 @@
+//! The one way in which files are read from strangers' folders, and the one way in which files are written.
+use std::fs::{File, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+use crate::error::{Exit, Explain};
+use crate::issue::{Issue, IssueKind};
+
+/// A file could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("{what} {}: {source}", path.display())]
+pub struct FileError {
+    /// What was tried, such as `cannot read`.
+    pub what: &'static str,
+    /// The file.
+    pub path: PathBuf,
+    /// Why it failed.
+    pub source: io::Error,
+}
+
+impl FileError {
+    /// Makes an error.
+    pub fn new(what: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {
+        Self {
+            what,
+            path: path.to_path_buf(),
+            source: source.into(),
+        }
+    }
+}
+
+impl Explain for FileError {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the kinds of the standard library grow"
+    )]
+    fn code(&self) -> &'static str {
+        match self.source.kind() {
+            io::ErrorKind::NotFound => "file-missing",
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                "file-permission"
+            }
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "disk-full",
+            _ => "file-error",
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self.code() {
+            "file-permission" => Some("check who owns the file and its permissions".to_owned()),
+            "disk-full" => Some("free some space and try again; nothing was changed".to_owned()),
+            _ => None,
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        Exit::No
+    }
+}
+
+/// Reads a regular file of at most `limit` bytes, without following a link at its last part and without waiting on a
+/// pipe. Returns `Ok(None)` where there is no file, and an [`Issue`] where something else is wrong.
+pub fn read_bounded(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, Issue> {
+    let Some(file) = open_regular(path)? else {
+        return Ok(None);
+    };
+    let unreadable = |error: io::Error| Issue::new(path, IssueKind::Unreadable, error.to_string());
+    let size = file.metadata().map_err(unreadable)?.size();
+    if size > limit {
+        return Err(Issue::new(
+            path,
+            IssueKind::TooLarge,
+            format!("{size} bytes are more than the {limit} that are read"),
+        ));
+    }
+    let mut bytes = Vec::new();
+    (&file)
+        .take(limit.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    if bytes.len() as u64 > limit {
+        return Err(Issue::new(
+            path,
+            IssueKind::TooLarge,
+            format!("it grew beyond {limit} bytes while it was read"),
+        ));
+    }
+    Ok(Some(bytes))
+}
+
+/// Opens a regular file for reading, without following a link at its last part and without waiting on a pipe.
+/// Returns `Ok(None)` where there is no file.
+pub fn open_regular(path: &Path) -> Result<Option<File>, Issue> {
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(handle) => File::from(handle),
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(None),
+        Err(rustix::io::Errno::LOOP) => {
+            return Err(Issue::new(
+                path,
+                IssueKind::Symlink,
+                "a link stands here; it is not followed",
+            ));
+        }
+        Err(error) => {
+            return Err(Issue::new(
+                path,
+                IssueKind::Unreadable,
+                io::Error::from(error).to_string(),
+            ));
+        }
+    };
+    let kind = file
+        .metadata()
+        .map_err(|error| Issue::new(path, IssueKind::Unreadable, error.to_string()))?;
+    if kind.is_dir() || !kind.is_file() {
+        return Err(Issue::new(
+            path,
+            IssueKind::NotAFile,
+            "something else than a regular file stands here",
+        ));
+    }
+    Ok(Some(file))
+}
+
+/// Writes a file so that at any moment either the old or the new content is there: temporary file in the same folder,
+/// flush, rename, flush of the folder. The folder must exist. `mode` is given to the new file.
+pub fn write_atomic(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
+    let fail = |source: io::Error| FileError::new("cannot write", path, source);
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or_else(|| Path::new("."));
+    let mut temporary = tempfile::Builder::new()
+        .prefix(".takeup-tmp-")
+        .tempfile_in(folder)
+        .map_err(fail)?;
+    temporary.write_all(bytes).map_err(fail)?;
+    temporary
+        .as_file()
+        .set_permissions(Permissions::from_mode(mode))
+        .map_err(fail)?;
+    temporary.as_file().sync_all().map_err(fail)?;
+    temporary.persist(path).map_err(|error| fail(error.error))?;
+    sync_folder(folder)
+}
+
+/// Makes the entries of a folder durable.
+pub fn sync_folder(folder: &Path) -> Result<(), FileError> {
+    File::open(folder)
+        .and_then(|handle| handle.sync_all())
+        .map_err(|source| FileError::new("cannot flush", folder, source))
+}
+
+/// Makes a folder and its parents, the new ones with mode 0700.
+pub fn make_private_folder(folder: &Path) -> Result<(), FileError> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(|source| FileError::new("cannot make the folder", folder, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_follows_no_link_and_waits_on_no_pipe() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        write_atomic(&file, b"content", 0o600).unwrap();
+        assert_eq!(read_bounded(&file, 7).unwrap().unwrap(), b"content");
+        assert_eq!(
+            read_bounded(&file, 6).unwrap_err().kind,
+            IssueKind::TooLarge
+        );
+        assert_eq!(read_bounded(&folder.path().join("none"), 6).unwrap(), None);
+        assert_eq!(
+            read_bounded(folder.path(), 6).unwrap_err().kind,
+            IssueKind::NotAFile
+        );
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert_eq!(read_bounded(&link, 7).unwrap_err().kind, IssueKind::Symlink);
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            Mode::RUSR,
+            0,
+        )
+        .unwrap();
+        assert_eq!(
+            read_bounded(&pipe, 7).unwrap_err().kind,
+            IssueKind::NotAFile
+        );
+    }
+
+    #[test]
+    fn writing_leaves_no_temporary_file_and_gives_the_mode() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        write_atomic(&file, b"one", 0o600).unwrap();
+        write_atomic(&file, b"two", 0o640).unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"two");
+        assert_eq!(std::fs::metadata(&file).unwrap().mode() & 0o777, 0o640);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,137 @@
+//! The records of a task and of the sessions that hold it (seed 1, task identity).
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::boundary::Boundary;
+use crate::fingerprint::{Provenance, TreeRecord};
+use crate::ids::{Fingerprint, RepositoryId, SessionRef, TaskId, WorktreeId};
+use crate::plan::Plan;
+use crate::process::ProcessIdentity;
+use crate::status::Status;
+use crate::time::Time;
+
+/// A piece of work. What belongs to the work and not to one session of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Task {
+    /// Its slug.
+    pub task_id: TaskId,
+    /// Its title, as it was given.
+    pub title: String,
+    /// What it may edit.
+    #[serde(default)]
+    pub boundary: Boundary,
+    /// What has to be proved.
+    #[serde(default)]
+    pub plan: Plan,
+    /// When it was started.
+    pub created_at: Time,
+}
+
+/// A remark on a task, kept in order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Note {
+    /// When it was made.
+    pub at: Time,
+    /// By whom.
+    pub by: SessionRef,
+    /// The text, masked.
+    pub text: String,
+}
+
+/// Where a session works.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlaceRecord {
+    /// The repository's token.
+    pub repository_id: RepositoryId,
+    /// The work tree's token.
+    pub worktree_id: WorktreeId,
+    /// The real path of the work tree. Bytes that are not UTF-8 are written as in [`crate::fingerprint::Deviation`].
+    pub root: String,
+    /// The device the folder is on.
+    pub device: u64,
+    /// The folder's inode.
+    pub inode: u64,
+}
+
+/// A recorded look with where it came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Recorded {
+    /// What was seen.
+    pub tree: TreeRecord,
+    /// Which event, when.
+    pub provenance: Provenance,
+}
+
+impl Recorded {
+    /// Returns the fingerprint, if the look was complete.
+    pub const fn fingerprint(&self) -> Option<&Fingerprint> {
+        self.tree.fingerprint.as_ref()
+    }
+}
+
+/// How a session ended, where it said so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Closing {
+    /// When.
+    pub at: Time,
+    /// The agent's own word for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A call that had started and not finished: it may or may not have happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenEffect {
+    /// The tool's name.
+    pub tool: String,
+    /// Its argument, masked and cut.
+    pub argument: String,
+    /// When it started, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Time>,
+}
+
+/// The record of one task in one session. A task is a chain of these, linked by `resumed_to`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Identity {
+    /// The task.
+    pub task_id: TaskId,
+    /// The session that holds or held it.
+    pub session: SessionRef,
+    /// Where.
+    pub place: PlaceRecord,
+    /// The status.
+    pub status: Status,
+    /// What was there when the session began with the task.
+    pub base: Option<Recorded>,
+    /// What was there at the last record.
+    pub latest: Option<Recorded>,
+    /// The process that stands for the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessIdentity>,
+    /// How the session ended, where it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closing: Option<Closing>,
+    /// Calls that may or may not have happened.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open_effects: Vec<OpenEffect>,
+    /// The session it was taken up from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed_from: Option<SessionRef>,
+    /// The session that took it up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed_to: Option<SessionRef>,
+    /// When the session began with the task.
+    pub created_at: Time,
+    /// The last transition.
+    pub updated_at: Time,
+    /// 1 at first, one more at every transition.
+    pub revision: u64,
+}

@@ -1,0 +1,54 @@
+//! Changes to other people's files: planned as edits that can be shown, applied atomically, put back byte for byte.
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// What an installation or removal would change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EditPlan {
+    /// The edits, in order.
+    pub edits: Vec<Edit>,
+    /// What a person has to do or know besides.
+    pub notes: Vec<String>,
+}
+
+/// One edit of one file. `before` and `after` are the whole content; `None` is "no such file".
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// The file; links are not followed at its last part.
+    pub path: PathBuf,
+    /// What is there now.
+    pub before: Option<Vec<u8>>,
+    /// What will be there.
+    pub after: Option<Vec<u8>>,
+    /// The permission bits of a new file.
+    pub mode: u32,
+}
+
+/// Where an integration is installed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "scope", rename_all = "kebab-case")]
+pub enum Scope {
+    /// For this user.
+    User,
+    /// Inside one project (a work tree or an agent's workspace).
+    Project {
+        /// Its top folder.
+        root: PathBuf,
+    },
+}
+
+/// How an integration is found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum IntegrationState {
+    /// Nothing of ours is there.
+    Absent,
+    /// Everything is there and of this version.
+    Installed,
+    /// It is there, and of another version or edited since.
+    Outdated {
+        /// What differs.
+        what: String,
+    },
+}

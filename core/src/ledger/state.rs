@@ -1,0 +1,325 @@
+//! What the ledger holds, and how one change alters it. Pure: no file is touched here.
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::agent::Effect;
+use crate::evidence::Evidence;
+use crate::identity::{Identity, Note, Task};
+use crate::ids::{AgentId, ReviewId, SessionId, SessionRef, TaskId};
+use crate::observation::Observation;
+use crate::review::Review;
+use crate::time::Time;
+
+/// Who made a transition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Actor {
+    /// The session, or a person.
+    pub session: SessionRef,
+    /// The process that wrote it.
+    pub pid: u32,
+}
+
+/// One line of the journal before it has a number: everything it changes happens, or nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Transition {
+    /// When.
+    pub at: Time,
+    /// Who.
+    pub actor: Actor,
+    /// The operation, by the name of the command: `start`, `save`, `resume`, …
+    pub operation: String,
+    /// What it changes, whole records.
+    pub changes: Vec<Change>,
+}
+
+/// One change. Records are put whole, so a line says what is so afterwards.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "put", rename_all = "kebab-case")]
+pub enum Change {
+    /// A task.
+    Task {
+        /// The record.
+        task: Task,
+    },
+    /// An identity.
+    Identity {
+        /// The record.
+        identity: Box<Identity>,
+    },
+    /// A note on a task.
+    Note {
+        /// The task.
+        task_id: TaskId,
+        /// The note.
+        note: Note,
+    },
+    /// Evidence for a task.
+    Evidence {
+        /// The record.
+        evidence: Box<Evidence>,
+    },
+    /// A review.
+    Review {
+        /// The record.
+        review: Box<Review>,
+    },
+    /// An observation of a work tree.
+    Observation {
+        /// The record.
+        observation: Box<Observation>,
+    },
+    /// A decision whose effect on another agent's files is not applied yet.
+    Decided {
+        /// The effect.
+        effect: Box<PendingEffect>,
+    },
+    /// An effect was applied.
+    Applied {
+        /// Its id.
+        effect_id: String,
+    },
+    /// A git hook was installed, removed or ran.
+    Hook {
+        /// The record; `None` when removed.
+        hook: Option<InstalledHook>,
+        /// The hook's name.
+        name: String,
+    },
+    /// Finished tasks moved into the archive.
+    Archived {
+        /// The tasks.
+        task_ids: Vec<TaskId>,
+    },
+}
+
+/// An effect on another agent's files that was decided and not yet applied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingEffect {
+    /// Its id.
+    pub effect_id: String,
+    /// The agent whose files it concerns.
+    pub agent: AgentId,
+    /// The work tree it concerns, as [`crate::identity::PlaceRecord::root`].
+    pub root: String,
+    /// What has to be shown.
+    pub effect: Effect,
+}
+
+/// A git hook of ours, as it was installed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InstalledHook {
+    /// The hook's name, such as `post-commit`.
+    pub name: String,
+    /// The file, or the configuration key, it was put into.
+    pub place: String,
+    /// SHA-256 of what was put there, in hexadecimal.
+    pub sha256: String,
+    /// When it was installed.
+    pub installed_at: Time,
+    /// When it last ran.
+    pub last_ran: Option<Time>,
+}
+
+/// Everything that belongs to one task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskEntry {
+    /// The task.
+    pub task: Task,
+    /// Its identities, in the order in which the sessions began with it.
+    #[serde(default)]
+    pub identities: Vec<Identity>,
+    /// Its notes, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Note>,
+    /// Its evidence, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Evidence>,
+    /// Its reviews, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reviews: Vec<Review>,
+    /// The number of the last line that changed anything of it.
+    pub seq: u64,
+}
+
+impl TaskEntry {
+    /// Returns the identity of a session.
+    pub fn identity(&self, session: &SessionRef) -> Option<&Identity> {
+        self.identities
+            .iter()
+            .find(|identity| &identity.session == session)
+    }
+
+    /// Returns the identity that holds the task now: the last one that is not closed, else the last one.
+    pub fn holder(&self) -> Option<&Identity> {
+        self.identities
+            .iter()
+            .rev()
+            .find(|identity| !identity.status.is_closed())
+            .or_else(|| self.identities.last())
+    }
+
+    /// Tells whether every identity is closed.
+    pub fn is_closed(&self) -> bool {
+        self.identities
+            .iter()
+            .all(|identity| identity.status.is_closed())
+    }
+}
+
+/// The state that the journal adds up to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct State {
+    /// The tasks that are not archived.
+    #[serde(default)]
+    pub tasks: BTreeMap<TaskId, TaskEntry>,
+    /// The last observations, oldest first, at most [`State::OBSERVATIONS`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub observations: Vec<Observation>,
+    /// Effects decided and not yet applied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<PendingEffect>,
+    /// Git hooks of ours, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub hooks: BTreeMap<String, InstalledHook>,
+    /// Ids of archived tasks, so that no new task takes their name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub archived: Vec<TaskId>,
+}
+
+impl State {
+    /// How many observations are kept.
+    pub const OBSERVATIONS: usize = 500;
+    /// How many runs of checks are kept for one task.
+    pub const EVIDENCE: usize = 200;
+    /// How many notes are kept for one task.
+    pub const NOTES: usize = 1_000;
+
+    /// Returns the identity of a task in a session.
+    pub fn identity(&self, task: &TaskId, session: &SessionRef) -> Option<&Identity> {
+        self.tasks.get(task)?.identity(session)
+    }
+
+    /// Returns every identity of a session id, whatever its agent.
+    pub fn of_session<'a>(&'a self, id: &'a SessionId) -> impl Iterator<Item = &'a Identity> {
+        self.tasks
+            .values()
+            .flat_map(|entry| &entry.identities)
+            .filter(move |identity| &identity.session.id == id)
+    }
+
+    /// Returns a review and its task's entry.
+    pub fn review(&self, id: &ReviewId) -> Option<(&TaskEntry, &Review)> {
+        self.tasks.values().find_map(|entry| {
+            entry
+                .reviews
+                .iter()
+                .find(|review| &review.review_id == id)
+                .map(|review| (entry, review))
+        })
+    }
+
+    /// Applies the line with number `seq`. A change to a task that is not there is left out: it was archived.
+    pub fn apply(&mut self, seq: u64, transition: &Transition) {
+        for change in &transition.changes {
+            self.apply_change(seq, change);
+        }
+    }
+
+    fn apply_change(&mut self, seq: u64, change: &Change) {
+        match change {
+            Change::Task { task } => {
+                let entry = self
+                    .tasks
+                    .entry(task.task_id.clone())
+                    .or_insert_with(|| TaskEntry {
+                        task: task.clone(),
+                        identities: Vec::new(),
+                        notes: Vec::new(),
+                        evidence: Vec::new(),
+                        reviews: Vec::new(),
+                        seq,
+                    });
+                entry.task = task.clone();
+                entry.seq = seq;
+            }
+            Change::Identity { identity } => {
+                if let Some(entry) = self.touch(seq, &identity.task_id) {
+                    match entry
+                        .identities
+                        .iter_mut()
+                        .find(|known| known.session == identity.session)
+                    {
+                        Some(known) => known.clone_from(identity),
+                        None => entry.identities.push((**identity).clone()),
+                    }
+                }
+            }
+            Change::Note { task_id, note } => {
+                if let Some(entry) = self.touch(seq, task_id) {
+                    entry.notes.push(note.clone());
+                    keep_last(&mut entry.notes, Self::NOTES);
+                }
+            }
+            Change::Evidence { evidence } => {
+                if let Some(entry) = self.touch(seq, &evidence.task_id) {
+                    entry.evidence.push((**evidence).clone());
+                    keep_last(&mut entry.evidence, Self::EVIDENCE);
+                }
+            }
+            Change::Review { review } => {
+                if let Some(entry) = self.touch(seq, &review.task_id) {
+                    match entry
+                        .reviews
+                        .iter_mut()
+                        .find(|known| known.review_id == review.review_id)
+                    {
+                        Some(known) => known.clone_from(review),
+                        None => entry.reviews.push((**review).clone()),
+                    }
+                }
+            }
+            Change::Observation { observation } => {
+                self.observations.push((**observation).clone());
+                keep_last(&mut self.observations, Self::OBSERVATIONS);
+            }
+            Change::Decided { effect } => self.pending.push((**effect).clone()),
+            Change::Applied { effect_id } => {
+                self.pending.retain(|effect| &effect.effect_id != effect_id);
+            }
+            Change::Hook { hook, name } => match hook {
+                Some(hook) => {
+                    self.hooks.insert(name.clone(), hook.clone());
+                }
+                None => {
+                    self.hooks.remove(name);
+                }
+            },
+            Change::Archived { task_ids } => {
+                for task_id in task_ids {
+                    if self.tasks.remove(task_id).is_some() {
+                        self.archived.push(task_id.clone());
+                    }
+                }
+            }
+        }
+    }
+
+    fn touch(&mut self, seq: u64, task_id: &TaskId) -> Option<&mut TaskEntry> {
+        let entry = self.tasks.get_mut(task_id)?;
+        entry.seq = seq;
+        Some(entry)
+    }
+}
+
+fn keep_last<T>(items: &mut Vec<T>, most: usize) {
+    let beyond = items.len().saturating_sub(most);
+    items.drain(..beyond);
+}

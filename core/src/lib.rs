@@ -1,0 +1,26 @@
+//! Task identity, working-tree fingerprint and state machine of `git takeup`.
+//!
+//! The crate knows git, files and processes. It knows no terminal and no agent's format: those live in the `cli` crate
+//! and in the adapter crates. Data takes one way through it: a face calls a function of [`engine`], the engine gathers
+//! facts, a pure rule ([`status::apply`], [`verdict::judge`]) decides, one line is appended to the [`ledger`].
+pub mod agent;
+pub mod boundary;
+pub mod env;
+pub mod error;
+pub mod evidence;
+pub mod files;
+pub mod fingerprint;
+pub mod identity;
+pub mod ids;
+pub mod integration;
+pub mod issue;
+pub mod ledger;
+pub mod observation;
+pub mod paths;
+pub mod plan;
+pub mod process;
+pub mod repository;
+pub mod review;
+pub mod status;
+pub mod time;
+pub mod verdict;
