@@ -1,2 +1,39 @@
-//! xtask
-fn main() {}
+//! Tasks of the project's own workshop: `cargo xtask --help`.
+#![expect(clippy::print_stdout, reason = "a workshop tool talks to its terminal")]
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod bench;
+mod generate;
+
+/// Tasks of the project's own workshop
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Generate schemas, man pages, completions and the command reference
+    Gen(generate::Args),
+    /// Measure, side by side with what a user could put in our place
+    #[command(subcommand)]
+    Bench(bench::Bench),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().task {
+        Task::Gen(args) => generate::run(&args),
+        Task::Bench(bench) => bench::run(bench),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

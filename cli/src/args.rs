@@ -1,0 +1,162 @@
+//! The command line: parsing, dispatch, and the one place where an answer is printed.
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand, ValueEnum};
+use takeup_core::error::Exit;
+
+use crate::commands;
+use crate::context::Context;
+use crate::printer;
+use crate::reply::{Failure, Reply, envelope};
+
+/// Take up any coding agent's unfinished work where it was left, and only if it is still as it was left
+#[derive(Debug, Parser)]
+#[command(
+    name = "git-takeup",
+    bin_name = "git takeup",
+    version,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    global: Global,
+
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// Options that every command has.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Global {
+    /// Answer as one JSON document
+    #[arg(long, global = true, help_heading = "Global options")]
+    json: bool,
+
+    /// When to colour
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        help_heading = "Global options"
+    )]
+    color: ColorWhen,
+
+    /// Ask nobody; a question becomes exit status 3
+    #[arg(long, global = true, help_heading = "Global options")]
+    no_input: bool,
+}
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ColorWhen {
+    /// On a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+macro_rules! commands {
+    ($($(#[$doc:meta])* $name:ident => $module:ident, $word:literal;)*) => {
+        /// The commands, one file each in `commands/`.
+        #[derive(Debug, Subcommand)]
+        enum Command {
+            $($(#[$doc])* #[command(name = $word)] $name(commands::$module::Args),)*
+        }
+
+        impl Command {
+            const fn word(&self) -> &'static str {
+                match self { $(Self::$name(_) => $word,)* }
+            }
+
+            fn run(self, context: &Context) -> Result<Reply, Failure> {
+                match self { $(Self::$name(args) => commands::$module::run(args, context),)* }
+            }
+        }
+    };
+}
+
+commands! {
+    /// Print the version and what it was built with
+    Version => version, "version";
+}
+
+/// Parses the arguments, runs the command and prints its answer.
+pub(crate) fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    match cli.global.color {
+        ColorWhen::Auto => {}
+        ColorWhen::Always => anstream::ColorChoice::Always.write_global(),
+        ColorWhen::Never => anstream::ColorChoice::Never.write_global(),
+    }
+    let context = Context::of_process(cli.global.json, cli.global.no_input);
+    let (word, outcome) = match cli.command {
+        Some(command) => (command.word(), command.run(&context)),
+        None => (
+            "version",
+            commands::version::run(commands::version::Args {}, &context),
+        ),
+    };
+    print(word, &outcome, context.json)
+}
+
+/// Prints what clap says; help goes to standard output and is no failure.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let wants_json = std::env::args_os().any(|arg| arg == "--json");
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            printer::out(&error.render().ansi().to_string());
+            ExitCode::SUCCESS
+        }
+        _ if wants_json => {
+            let failure = Failure::new(
+                "usage",
+                Exit::Usage,
+                error.render().to_string().trim().to_owned(),
+            );
+            print("usage", &Err(failure), true)
+        }
+        _ => {
+            printer::err(&error.render().ansi().to_string());
+            ExitCode::from(Exit::Usage as u8)
+        }
+    }
+}
+
+fn print(command: &str, outcome: &Result<Reply, Failure>, json: bool) -> ExitCode {
+    match outcome {
+        Ok(reply) if reply.silent => {}
+        _ if json => printer::out(&format!("{}\n", envelope(command, outcome))),
+        Ok(reply) => {
+            let text = reply.human.trim_end();
+            if !text.is_empty() {
+                printer::out(&format!("{text}\n"));
+            }
+        }
+        Err(failure) => {
+            let label = printer::paint(printer::RED, "error:");
+            let mut text = format!("{label} {}\n", failure.message);
+            if let Some(hint) = &failure.hint {
+                text.push_str(&format!(
+                    "{} {hint}\n",
+                    printer::paint(printer::DIM, "hint:")
+                ));
+            }
+            if let Some(command) = failure.next.as_ref().and_then(|next| next.command.as_ref()) {
+                text.push_str(&format!("  {}\n", printer::paint(printer::CYAN, command)));
+            }
+            printer::err(&text);
+        }
+    }
+    let exit = match outcome {
+        Ok(reply) => reply.exit,
+        Err(failure) => failure.exit,
+    };
+    ExitCode::from(exit as u8)
+}

@@ -1,0 +1,2 @@
+//! The commands, one file each: `Args` (parsed by clap) and `run(args, context)`.
+pub(crate) mod version;

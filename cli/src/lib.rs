@@ -1,0 +1,29 @@
+//! The faces of takeup: the command line and, as one more face, the MCP server.
+//!
+//! A command parses its arguments, calls one function of the engine and renders the outcome, for people or as JSON.
+//! No rule lives here.
+//!
+//! # Limitations
+//! The library exists so that the program can be built once more under test; its Rust interface is not stable. What is
+//! stable are the commands, the JSON (`docs/schemas/`) and the exit statuses.
+use std::process::ExitCode;
+
+mod agents;
+mod args;
+mod commands;
+mod context;
+mod printer;
+mod reply;
+mod schema;
+
+pub use schema::schemas;
+
+/// Runs the program with the arguments and the environment of the process.
+pub fn main() -> ExitCode {
+    args::run()
+}
+
+/// Returns the definition of the command line, for completions, man pages and the reference.
+pub fn command() -> clap::Command {
+    <args::Cli as clap::CommandFactory>::command()
+}

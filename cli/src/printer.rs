@@ -1,0 +1,209 @@
+//! The one printer: where text meets the terminal. Strangers' text has had its control characters taken out before.
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _, Write as _};
+
+use anstyle::{AnsiColor, Style};
+use takeup_core::time::Time;
+use unicode_width::UnicodeWidthStr as _;
+
+/// Headings.
+pub(crate) const BOLD: Style = Style::new().bold();
+/// What matters less.
+pub(crate) const DIM: Style = Style::new().dimmed();
+/// Good news.
+pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
+/// Something to look at.
+pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
+/// Bad news.
+pub(crate) const RED: Style = AnsiColor::Red.on_default();
+/// Commands.
+pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
+
+/// Puts a style around a text.
+pub(crate) fn paint(style: Style, text: impl std::fmt::Display) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Prints on standard output. A reader that went away is no failure.
+pub(crate) fn out(text: &str) {
+    let mut stream = anstream::stdout().lock();
+    // Nothing useful can be done when the reader is gone.
+    let _: io::Result<()> = stream
+        .write_all(text.as_bytes())
+        .and_then(|()| stream.flush());
+}
+
+/// Prints bytes on standard output as they are.
+pub(crate) fn out_raw(bytes: &[u8]) -> io::Result<()> {
+    let mut stream = io::stdout().lock();
+    stream.write_all(bytes)?;
+    stream.flush()
+}
+
+/// Prints on standard error. A reader that went away is no failure.
+pub(crate) fn err(text: &str) {
+    let mut stream = anstream::stderr().lock();
+    let _: io::Result<()> = stream
+        .write_all(text.as_bytes())
+        .and_then(|()| stream.flush());
+}
+
+/// Returns the width of the terminal, 80 where there is none; never less than 40.
+pub(crate) fn width() -> usize {
+    let stdout = io::stdout();
+    if !stdout.is_terminal() {
+        return 80;
+    }
+    rustix::termios::tcgetwinsize(&stdout)
+        .map_or(80, |size| usize::from(size.ws_col))
+        .clamp(40, 160)
+}
+
+/// Says how long ago something was, in one unit, such as `3 minutes ago`.
+pub(crate) fn ago(now: Time, then: Time) -> String {
+    let seconds = now.since(then) / 1000;
+    if seconds < -60 {
+        return "in the future".to_owned();
+    }
+    let (number, unit) = match seconds {
+        ..5 => return "just now".to_owned(),
+        5..60 => (seconds, "second"),
+        60..3_600 => (seconds / 60, "minute"),
+        3_600..86_400 => (seconds / 3_600, "hour"),
+        86_400..2_592_000 => (seconds / 86_400, "day"),
+        2_592_000..31_536_000 => (seconds / 2_592_000, "month"),
+        _ => (seconds / 31_536_000, "year"),
+    };
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {unit}{plural} ago")
+}
+
+/// Breaks a text without styles into lines of at most `width` columns, at spaces where there are any.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for paragraph in text.lines() {
+        let mut line = String::new();
+        for word in paragraph.split_whitespace() {
+            let gap = usize::from(!line.is_empty());
+            if !line.is_empty() && line.width() + gap + word.width() > width {
+                lines.push(std::mem::take(&mut line));
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+/// Writes a text below a first column: `label` padded to `column`, then the text wrapped beside it.
+pub(crate) fn field(label: &str, column: usize, text: &str) -> String {
+    let room = width().saturating_sub(column).max(20);
+    let mut result = String::new();
+    for (number, line) in wrap(text, room).into_iter().enumerate() {
+        let head = if number == 0 { label } else { "" };
+        let pad = column.saturating_sub(head.width());
+        // Writing to a string cannot fail.
+        let _: std::fmt::Result = writeln!(result, "{}{}{line}", paint(DIM, head), " ".repeat(pad));
+    }
+    result
+}
+
+/// Cuts a text to `width` columns and marks the cut.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut result = String::new();
+    let mut used = 0;
+    for c in text.chars() {
+        let mut buffer = [0; 4];
+        let columns = c.encode_utf8(&mut buffer).width();
+        if used + columns + 1 > width {
+            break;
+        }
+        used += columns;
+        result.push(c);
+    }
+    result.push('…');
+    result
+}
+
+/// Aligns rows in columns two spaces apart; the last column is not padded. Cells may hold styles.
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let plain = |cell: &str| anstream::adapter::strip_str(cell).to_string().width();
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| {
+            rows.iter()
+                .filter_map(|row| row.get(column))
+                .map(|cell| plain(cell))
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            line.push_str(cell);
+            if column + 1 < row.len() {
+                let wide = widths.get(column).copied().unwrap_or(0);
+                line.push_str(&" ".repeat(wide.saturating_sub(plain(cell)) + 2));
+            }
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Quotes words so that the line can be pasted into a POSIX shell.
+pub(crate) fn shell<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    words
+        .into_iter()
+        .map(|word| {
+            shlex::try_quote(word).map_or_else(|_| "''".to_owned(), std::borrow::Cow::into_owned)
+        })
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_in_one_unit() {
+        let now = Time::from_millis(10_000_000_000);
+        for (millis, text) in [
+            (0, "just now"),
+            (61_000, "1 minute ago"),
+            (7_200_000, "2 hours ago"),
+            (172_800_000, "2 days ago"),
+        ] {
+            assert_eq!(ago(now, Time::from_millis(now.millis() - millis)), text);
+        }
+        assert_eq!(
+            ago(now, Time::from_millis(now.millis() + 100_000)),
+            "in the future"
+        );
+    }
+
+    #[test]
+    fn lines_wrap_and_are_cut_by_columns() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(cut("日本語", 5), "日本…");
+        assert_eq!(cut("abc", 3), "abc");
+    }
+
+    #[test]
+    fn commands_are_safe_to_paste() {
+        assert_eq!(
+            shell(["git", "takeup", "resume", "a b; rm"]),
+            "git takeup resume 'a b; rm'"
+        );
+    }
+}

@@ -1,0 +1,213 @@
+//! What a command answers, and how it fails: one envelope for all.
+use schemars::JsonSchema;
+use serde::Serialize;
+use takeup_core::error::{Exit, Explain};
+
+/// The name and version of the envelope.
+pub(crate) const SCHEMA: &str = "takeup.v1";
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Next {
+    /// The step, as a stable word: `evaluate`, `confirm`, `resume`, …
+    pub action: String,
+    /// A command ready to paste.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+}
+
+impl Next {
+    /// Makes a step with a command.
+    pub(crate) fn new(action: impl Into<String>, command: impl Into<String>) -> Self {
+        Self {
+            action: action.into(),
+            command: Some(command.into()),
+        }
+    }
+}
+
+/// The answer of a command.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    /// One line for people and machines.
+    pub summary: String,
+    /// The answer for machines; its shape is in `docs/schemas/<command>.json`.
+    pub data: serde_json::Value,
+    /// The answer for people, with styles; ends without a line end.
+    pub human: String,
+    /// What to do next.
+    pub next: Option<Next>,
+    /// Done, or the answer is no.
+    pub exit: Exit,
+    /// Print nothing: the command has printed what there was to print.
+    pub silent: bool,
+}
+
+impl Reply {
+    /// Makes a reply from typed data. Data that cannot be written as JSON is a bug and becomes `null`.
+    pub(crate) fn new(summary: impl Into<String>, data: &impl Serialize) -> Self {
+        let summary = summary.into();
+        Self {
+            human: summary.clone(),
+            summary,
+            data: serde_json::to_value(data).unwrap_or(serde_json::Value::Null),
+            next: None,
+            exit: Exit::Done,
+            silent: false,
+        }
+    }
+
+    /// Makes the reply of a command that printed for itself.
+    pub(crate) const fn silent(exit: Exit) -> Self {
+        Self {
+            summary: String::new(),
+            data: serde_json::Value::Null,
+            human: String::new(),
+            next: None,
+            exit,
+            silent: true,
+        }
+    }
+
+    /// Sets what people see.
+    #[must_use]
+    pub(crate) fn human(mut self, text: impl Into<String>) -> Self {
+        self.human = text.into();
+        self
+    }
+
+    /// Sets the next step.
+    #[must_use]
+    pub(crate) fn next(mut self, next: Next) -> Self {
+        self.next = Some(next);
+        self
+    }
+
+    /// Sets the exit status.
+    #[must_use]
+    pub(crate) const fn exit(mut self, exit: Exit) -> Self {
+        self.exit = exit;
+        self
+    }
+}
+
+/// A failure, for people and machines.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    /// The stable code.
+    pub code: String,
+    /// What went wrong.
+    pub message: String,
+    /// The way out.
+    pub hint: Option<String>,
+    /// The same call may succeed later.
+    pub retryable: bool,
+    /// The exit status.
+    pub exit: Exit,
+    /// A command ready to paste.
+    pub next: Option<Next>,
+    /// Data that goes with it.
+    pub data: Option<serde_json::Value>,
+}
+
+impl Failure {
+    /// Makes a failure.
+    pub(crate) fn new(code: &str, exit: Exit, message: impl Into<String>) -> Self {
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
+            hint: None,
+            retryable: false,
+            exit,
+            next: None,
+            data: None,
+        }
+    }
+
+    /// Adds the way out.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl<E: Explain> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self {
+            code: error.code().to_owned(),
+            message: error.to_string(),
+            hint: error.hint(),
+            retryable: error.retryable(),
+            exit: error.exit(),
+            next: None,
+            data: None,
+        }
+    }
+}
+
+/// The envelope of every `--json` answer.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Envelope<'a> {
+    /// Always `takeup.v1`; another value means another shape.
+    pub schema: &'a str,
+    /// Whether the command did what it was asked.
+    pub ok: bool,
+    /// The command.
+    pub command: &'a str,
+    /// One line in words.
+    pub summary: &'a str,
+    /// The answer; its shape depends on the command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<&'a serde_json::Value>,
+    /// What to do next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<&'a Next>,
+    /// The failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorBody<'a>>,
+}
+
+/// The failure inside the envelope.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ErrorBody<'a> {
+    /// The stable code.
+    pub code: &'a str,
+    /// What went wrong.
+    pub message: &'a str,
+    /// The way out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<&'a str>,
+    /// The same call may succeed later.
+    pub retryable: bool,
+}
+
+/// Writes the envelope of an answer or failure as one line of JSON.
+pub(crate) fn envelope(command: &str, outcome: &Result<Reply, Failure>) -> String {
+    let envelope = match outcome {
+        Ok(reply) => Envelope {
+            schema: SCHEMA,
+            ok: true,
+            command,
+            summary: &reply.summary,
+            data: Some(&reply.data),
+            next: reply.next.as_ref(),
+            error: None,
+        },
+        Err(failure) => Envelope {
+            schema: SCHEMA,
+            ok: false,
+            command,
+            summary: &failure.message,
+            data: failure.data.as_ref(),
+            next: failure.next.as_ref(),
+            error: Some(ErrorBody {
+                code: &failure.code,
+                message: &failure.message,
+                hint: failure.hint.as_deref(),
+                retryable: failure.retryable,
+            }),
+        },
+    };
+    serde_json::to_string_pretty(&envelope).unwrap_or_default()
+}

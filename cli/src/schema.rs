@@ -1,0 +1,15 @@
+//! The JSON Schemas of all answers, generated from the types that are printed.
+use std::collections::BTreeMap;
+
+use schemars::{Schema, schema_for};
+
+/// Returns the schema of the envelope (`envelope`) and of each command's `data`, by command name.
+pub fn schemas() -> BTreeMap<&'static str, Schema> {
+    let mut schemas = BTreeMap::new();
+    schemas.insert("envelope", schema_for!(crate::reply::Envelope<'static>));
+    schemas.insert(
+        "version",
+        schema_for!(crate::commands::version::VersionData),
+    );
+    schemas
+}
