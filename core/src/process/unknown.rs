@@ -1,0 +1,42 @@
+//! A process table that says that it does not know, for systems without one that can be read safely.
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::{ProcessError, ProcessIdentity, ProcessState, Processes, Signalled};
+
+const WHY: &str = "the process table of this system is not read yet";
+
+/// The table that knows nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UnknownProcesses;
+
+impl Processes for UnknownProcesses {
+    fn identify(&self, _: u32) -> Result<Option<ProcessIdentity>, ProcessError> {
+        Err(ProcessError::Unsupported(WHY))
+    }
+
+    fn state(&self, _: &ProcessIdentity) -> ProcessState {
+        ProcessState::Unknown(WHY.to_owned())
+    }
+
+    fn parent(&self, _: u32) -> Result<Option<u32>, ProcessError> {
+        Err(ProcessError::Unsupported(WHY))
+    }
+
+    fn descendants(&self, _: u32) -> Result<Vec<ProcessIdentity>, ProcessError> {
+        Err(ProcessError::Unsupported(WHY))
+    }
+
+    fn program(&self, _: u32) -> Result<Option<String>, ProcessError> {
+        Err(ProcessError::Unsupported(WHY))
+    }
+
+    fn signal(&self, _: &ProcessIdentity, _: Signal) -> Result<Signalled, ProcessError> {
+        Err(ProcessError::Unsupported(WHY))
+    }
+
+    fn wait_end(&self, _: &ProcessIdentity, _: Duration) -> Result<bool, ProcessError> {
+        Err(ProcessError::Unsupported(WHY))
+    }
+}
