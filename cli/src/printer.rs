@@ -28,7 +28,7 @@ pub(crate) fn paint(style: Style, text: impl std::fmt::Display) -> String {
 pub(crate) fn out(text: &str) {
     let mut stream = anstream::stdout().lock();
     // Nothing useful can be done when the reader is gone.
-    let _: io::Result<()> = stream
+    let _done: io::Result<()> = stream
         .write_all(text.as_bytes())
         .and_then(|()| stream.flush());
 }
@@ -43,7 +43,7 @@ pub(crate) fn out_raw(bytes: &[u8]) -> io::Result<()> {
 /// Prints on standard error. A reader that went away is no failure.
 pub(crate) fn err(text: &str) {
     let mut stream = anstream::stderr().lock();
-    let _: io::Result<()> = stream
+    let _done: io::Result<()> = stream
         .write_all(text.as_bytes())
         .and_then(|()| stream.flush());
 }

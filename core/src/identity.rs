@@ -97,6 +97,34 @@ pub struct OpenEffect {
     pub at: Option<Time>,
 }
 
+/// What hooks of an agent recorded of one of its sessions, whether or not it holds a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionRecord {
+    /// Which.
+    pub session: SessionRef,
+    /// Where it works.
+    pub place: PlaceRecord,
+    /// What was there at its last record.
+    pub latest: Option<Recorded>,
+    /// The process that stands for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessIdentity>,
+    /// How it ended, where it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closing: Option<Closing>,
+    /// Calls that had started and not finished.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open_effects: Vec<OpenEffect>,
+    /// Its first prompt, masked and cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// When it was first heard of.
+    pub created_at: Time,
+    /// The last record.
+    pub updated_at: Time,
+}
+
 /// The record of one task in one session. A task is a chain of these, linked by `resumed_to`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -81,6 +81,8 @@ pub enum Content {
     RecordIncomplete(String),
     /// The present look was incomplete; it equals nothing.
     LookIncomplete(String),
+    /// It belongs elsewhere, so nothing was compared.
+    NotCompared,
     /// A foreign fingerprint is equal, but it is known to be blind here (for example: every clean tree has the same one).
     Blind(String),
 }
@@ -247,7 +249,7 @@ pub fn judge(facts: &Facts) -> Judgement {
     let mut found: Vec<(Verdict, Reason)> = Vec::new();
     let gates = [place(facts), closed(facts), review(facts), live(facts)];
     found.extend(gates.into_iter().flatten());
-    found.push(content(facts));
+    found.extend(content(facts));
     let verdict = found
         .first()
         .map_or(Verdict::StaleTask, |(verdict, _)| *verdict);
@@ -334,8 +336,9 @@ fn live(facts: &Facts) -> Option<(Verdict, Reason)> {
     }
 }
 
-fn content(facts: &Facts) -> (Verdict, Reason) {
-    match &facts.content {
+fn content(facts: &Facts) -> Option<(Verdict, Reason)> {
+    let answer = match &facts.content {
+        Content::NotCompared => return None,
         Content::Equal => (
             Verdict::ResumeVerification,
             reason(ReasonCode::ContentEqual, "the content is what was left"),
@@ -372,7 +375,8 @@ fn content(facts: &Facts) -> (Verdict, Reason) {
             Verdict::StaleTask,
             reason(ReasonCode::FingerprintBlind, why.clone()),
         ),
-    }
+    };
+    Some(answer)
 }
 
 /// What does not decide, and is worth knowing.
@@ -518,6 +522,7 @@ mod tests {
             Content::RecordIncomplete(String::new()),
             Content::LookIncomplete(String::new()),
             Content::Blind(String::new()),
+            Content::NotCompared,
         ];
         let places = [
             Whereabouts::Same,

@@ -185,7 +185,6 @@ impl Ran {
     }
 
     /// Demands an exit status.
-    #[must_use]
     pub fn exits(self, code: i32) -> Self {
         assert_eq!(
             self.code, code,

@@ -22,7 +22,7 @@ fn the_version_is_printed_for_people_and_machines() {
 #[test]
 fn wrong_usage_is_exit_2_and_json_when_asked() {
     let scratch = Scratch::empty(PROGRAM);
-    let _ = scratch
+    scratch
         .takeup_in(&scratch.home(), &["no-such-command"])
         .exits(2);
     let answer = scratch

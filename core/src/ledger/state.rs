@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::Effect;
 use crate::evidence::Evidence;
-use crate::identity::{Identity, Note, Task};
+use crate::identity::{Identity, Note, SessionRecord, Task};
 use crate::ids::{AgentId, ReviewId, SessionId, SessionRef, TaskId};
 use crate::observation::Observation;
 use crate::review::Review;
@@ -81,6 +81,11 @@ pub enum Change {
     Applied {
         /// Its id.
         effect_id: String,
+    },
+    /// What a hook of an agent recorded of a session, whether or not it holds a task.
+    Session {
+        /// The record.
+        session: Box<SessionRecord>,
     },
     /// A git hook was installed, removed or ran.
     Hook {
@@ -186,6 +191,9 @@ pub struct State {
     /// Effects decided and not yet applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<PendingEffect>,
+    /// Sessions that hooks spoke of, oldest record first, at most [`State::SESSIONS`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<SessionRecord>,
     /// Git hooks of ours, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hooks: BTreeMap<String, InstalledHook>,
@@ -197,6 +205,8 @@ pub struct State {
 impl State {
     /// How many observations are kept.
     pub const OBSERVATIONS: usize = 500;
+    /// How many sessions are kept.
+    pub const SESSIONS: usize = 300;
     /// How many runs of checks are kept for one task.
     pub const EVIDENCE: usize = 200;
     /// How many notes are kept for one task.
@@ -213,6 +223,13 @@ impl State {
             .values()
             .flat_map(|entry| &entry.identities)
             .filter(move |identity| &identity.session.id == id)
+    }
+
+    /// Returns what hooks recorded of a session.
+    pub fn session(&self, session: &SessionRef) -> Option<&SessionRecord> {
+        self.sessions
+            .iter()
+            .find(|record| &record.session == session)
     }
 
     /// Returns a review and its task's entry.
@@ -293,6 +310,12 @@ impl State {
             Change::Decided { effect } => self.pending.push((**effect).clone()),
             Change::Applied { effect_id } => {
                 self.pending.retain(|effect| &effect.effect_id != effect_id);
+            }
+            Change::Session { session } => {
+                self.sessions
+                    .retain(|known| known.session != session.session);
+                self.sessions.push((**session).clone());
+                keep_last(&mut self.sessions, Self::SESSIONS);
             }
             Change::Hook { hook, name } => match hook {
                 Some(hook) => {
