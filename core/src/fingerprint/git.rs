@@ -1,0 +1,321 @@
+//! The `git` program, started so that it changes nothing of the user's and runs nothing of the repository's.
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::error::FingerprintError;
+use super::options::Options;
+use crate::repository::Place;
+
+/// Variables of git that say where the user's settings or git's own programs are. Every other variable that begins with
+/// `GIT_` is left out: those that `git rev-parse --local-env-vars` names point at a repository or carry settings for one
+/// call, and others change how paths are matched or what is printed.
+const KEPT: &[&str] = &[
+    "GIT_EXEC_PATH",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_ATTR_NOSYSTEM",
+];
+
+/// Settings for every call. No hook and no monitor runs, nothing is fetched, nothing is tidied up, no warning about line
+/// ends is printed.
+const SETTINGS: &[(&str, &str)] = &[
+    ("core.fsmonitor", "false"),
+    ("core.untrackedCache", "false"),
+    ("core.splitIndex", "false"),
+    ("core.sparseCheckout", "false"),
+    ("core.safecrlf", "false"),
+    ("core.fsync", "none"),
+    ("core.looseCompression", "0"),
+    ("core.commitGraph", "false"),
+    ("index.sparse", "false"),
+    ("hook.post-index-change.enabled", "false"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("advice.addEmbeddedRepo", "false"),
+];
+
+/// What a call printed.
+pub(super) struct Output {
+    pub(super) ok: bool,
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: Vec<u8>,
+}
+
+impl Output {
+    /// Returns the first line of the complaint, without control characters.
+    pub(super) fn complaint(&self) -> String {
+        let text = String::from_utf8_lossy(&self.stderr);
+        let line = text.lines().find(|line| !line.trim().is_empty());
+        line.unwrap_or("it gave no reason")
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(400)
+            .collect()
+    }
+}
+
+/// The program, bound to one repository.
+pub(super) struct Git<'a> {
+    place: &'a Place,
+    options: &'a Options<'a>,
+    settings: Vec<(OsString, OsString)>,
+    env: Vec<(OsString, OsString)>,
+    /// How many programs were started.
+    pub(super) started: u64,
+}
+
+impl<'a> Git<'a> {
+    pub(super) fn new(place: &'a Place, options: &'a Options<'a>) -> Self {
+        Self {
+            place,
+            options,
+            settings: SETTINGS
+                .iter()
+                .map(|(key, value)| (OsString::from(key), OsString::from(value)))
+                .chain([("core.hooksPath".into(), "/dev/null".into())])
+                .collect(),
+            env: Vec::new(),
+            started: 0,
+        }
+    }
+
+    /// Adds a setting for the calls to come.
+    pub(super) fn setting(&mut self, key: impl Into<OsString>, value: impl Into<OsString>) {
+        self.settings.push((key.into(), value.into()));
+    }
+
+    /// Adds a variable for the calls to come.
+    pub(super) fn env(&mut self, key: &str, value: impl Into<OsString>) {
+        self.env.push((key.into(), value.into()));
+    }
+
+    /// Lets the calls to come write their objects into a scratch folder, and read those of the repository.
+    pub(super) fn scratch_objects(&mut self, objects: &Path) {
+        self.env("GIT_OBJECT_DIRECTORY", objects);
+        self.env(
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+            quoted(&self.place.common_dir.join("objects")),
+        );
+    }
+
+    fn command(&self, args: &[&OsStr], index: Option<&Path>) -> Command {
+        let mut command = Command::new("git");
+        command.env_clear().current_dir(&self.place.root);
+        for (name, value) in self.options.env.vars() {
+            if !name.as_bytes().starts_with(b"GIT_")
+                || KEPT.iter().any(|kept| name == OsStr::new(kept))
+            {
+                command.env(name, value);
+            }
+        }
+        command
+            .env("GIT_DIR", &self.place.git_dir)
+            .env("GIT_WORK_TREE", &self.place.root)
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_NO_LAZY_FETCH", "1")
+            .env("GIT_ALLOW_PROTOCOL", "none")
+            .env("GIT_NO_REPLACE_OBJECTS", "1")
+            .env("LC_ALL", "C")
+            .env("LANGUAGE", "C")
+            .env("GIT_CONFIG_COUNT", self.settings.len().to_string());
+        for (number, (key, value)) in self.settings.iter().enumerate() {
+            command
+                .env(format!("GIT_CONFIG_KEY_{number}"), key)
+                .env(format!("GIT_CONFIG_VALUE_{number}"), value);
+        }
+        if let Some(index) = index {
+            command.env("GIT_INDEX_FILE", index);
+        }
+        command
+            .envs(self.env.iter().map(|(key, value)| (key, value)))
+            .arg("--no-pager")
+            .args(args);
+        command
+    }
+
+    /// Runs `git`, with `input` on its standard input and `index` as its index, and waits for its end. Fails only where it
+    /// cannot be started or the caller interrupts.
+    pub(super) fn run(
+        &mut self,
+        args: &[&str],
+        input: &[u8],
+        index: Option<&Path>,
+    ) -> Result<Output, FingerprintError> {
+        self.options.check_interrupt()?;
+        let args: Vec<&OsStr> = args.iter().map(OsStr::new).collect();
+        let temporary = |error| FingerprintError::io("write", &std::env::temp_dir(), error);
+        let mut stdin = tempfile::tempfile().map_err(temporary)?;
+        stdin.write_all(input).map_err(temporary)?;
+        stdin.seek(SeekFrom::Start(0)).map_err(temporary)?;
+        let mut stderr = tempfile::tempfile().map_err(temporary)?;
+        let mut child = self
+            .command(&args, index)
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(stderr.try_clone().map_err(temporary)?)
+            .spawn()
+            .map_err(FingerprintError::NoGit)?;
+        self.started += 1;
+        let mut out = Vec::new();
+        if let Some(mut pipe) = child.stdout.take() {
+            let mut buffer = vec![0; 1 << 16];
+            loop {
+                if let Err(error) = self.options.check_interrupt() {
+                    // The child is gone in either case.
+                    drop(child.kill());
+                    drop(child.wait());
+                    return Err(error);
+                }
+                let mut fds = [PollFd::new(&pipe, PollFlags::IN)];
+                let tick = Timespec {
+                    tv_sec: 0,
+                    tv_nsec: 100_000_000,
+                };
+                match poll(&mut fds, Some(&tick)) {
+                    Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+                    Ok(_) => {}
+                    Err(error) => return Err(FingerprintError::NoGit(error.into())),
+                }
+                match pipe.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(count) => out.extend(buffer.iter().take(count)),
+                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(FingerprintError::NoGit(error)),
+                }
+            }
+        }
+        let status = child.wait().map_err(FingerprintError::NoGit)?;
+        Ok(Output {
+            ok: status.success(),
+            stdout: out,
+            stderr: read_back(&mut stderr).map_err(temporary)?,
+        })
+    }
+
+    /// Runs `git` and fails unless it succeeds.
+    pub(super) fn must(
+        &mut self,
+        args: &[&str],
+        input: &[u8],
+        index: Option<&Path>,
+    ) -> Result<Vec<u8>, FingerprintError> {
+        let output = self.run(args, input, index)?;
+        if output.ok {
+            return Ok(output.stdout);
+        }
+        Err(FingerprintError::Git {
+            command: args.first().copied().unwrap_or_default().to_owned(),
+            message: output.complaint(),
+        })
+    }
+
+    /// Returns the names of the clean filters whose program the repository itself configures.
+    pub(super) fn repository_filters(&mut self) -> Result<Vec<Vec<u8>>, FingerprintError> {
+        let listing = self.run(
+            &[
+                "config",
+                "--show-scope",
+                "-z",
+                "--get-regexp",
+                r"^filter\..*\.(clean|process)$",
+            ],
+            b"",
+            None,
+        )?;
+        // Scope, then key and value with a line feed between them. The last value of a key is the one that holds.
+        let mut last = std::collections::BTreeMap::new();
+        let mut fields = listing.stdout.split(|byte| *byte == 0);
+        while let (Some(scope), Some(pair)) = (fields.next(), fields.next()) {
+            let (key, value) = split_at_byte(pair, b'\n').unwrap_or((pair, b""));
+            last.insert(
+                key.to_vec(),
+                matches!(scope, b"local" | b"worktree") && !value.is_empty(),
+            );
+        }
+        let mut names: Vec<Vec<u8>> = last
+            .into_iter()
+            .filter(|(_, from_repository)| *from_repository)
+            .filter_map(|(key, _)| {
+                let name = key.strip_prefix(b"filter.")?;
+                let name = name
+                    .strip_suffix(b".clean")
+                    .or_else(|| name.strip_suffix(b".process"))?;
+                Some(name.to_vec())
+            })
+            .collect();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// Switches a filter off for the calls to come.
+    pub(super) fn without_filter(&mut self, name: &[u8]) {
+        for (part, value) in [("clean", ""), ("process", ""), ("required", "false")] {
+            let mut key = b"filter.".to_vec();
+            key.extend(name);
+            key.push(b'.');
+            key.extend(part.bytes());
+            self.setting(OsStr::from_bytes(&key), value);
+        }
+    }
+}
+
+fn read_back(file: &mut File) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.take(1 << 16).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Writes a path as one element of `GIT_ALTERNATE_OBJECT_DIRECTORIES`, which separates with colons and knows quotes as in C.
+fn quoted(path: &Path) -> OsString {
+    let bytes = path.as_os_str().as_bytes();
+    if !bytes.iter().any(|byte| matches!(byte, b':' | b'"')) {
+        return path.as_os_str().to_owned();
+    }
+    let mut text = b"\"".to_vec();
+    for byte in bytes {
+        if matches!(byte, b'"' | b'\\') {
+            text.push(b'\\');
+        }
+        text.push(*byte);
+    }
+    text.push(b'"');
+    OsStr::from_bytes(&text).to_owned()
+}
+
+/// Splits at the first `byte`.
+pub(super) fn split_at_byte(bytes: &[u8], byte: u8) -> Option<(&[u8], &[u8])> {
+    let at = bytes.iter().position(|b| *b == byte)?;
+    let (before, rest) = bytes.split_at_checked(at)?;
+    Some((before, rest.split_first()?.1))
+}
+
+/// A folder for an index and objects that are thrown away.
+pub(super) struct Scratch {
+    folder: tempfile::TempDir,
+}
+
+impl Scratch {
+    pub(super) fn new() -> Result<Self, FingerprintError> {
+        let failed = |error| FingerprintError::io("write", &std::env::temp_dir(), error);
+        let folder = tempfile::tempdir().map_err(failed)?;
+        std::fs::create_dir_all(folder.path().join("objects")).map_err(failed)?;
+        Ok(Self { folder })
+    }
+
+    pub(super) fn objects(&self) -> PathBuf {
+        self.folder.path().join("objects")
+    }
+
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}

@@ -1,0 +1,183 @@
+//! One look: the method is chosen, the repository scanned, its nested repositories looked into, the record put together.
+use sha2::{Digest as _, Sha256};
+
+use super::error::FingerprintError;
+use super::options::Options;
+use super::record::{
+    Counters, DEFINITION, Deviation, DeviationKind, Look, Method, Submodule, TreeRecord,
+};
+use super::scan::Scan;
+use super::{facts, nested, program};
+use crate::ids::Fingerprint;
+use crate::paths::text_of_bytes;
+use crate::repository::Place;
+
+/// How deep repositories may lie in one another.
+const DEEPEST: u32 = 40;
+
+/// How often a look is begun again when the repository moved under it.
+const TRIES: u32 = 3;
+
+/// Looks at the work tree of `place`.
+///
+/// A look that could not see everything is no error: its record has no fingerprint, says why in
+/// [`TreeRecord::incomplete`], and equals nothing.
+pub fn look(place: &Place, options: &Options<'_>) -> Result<Look, FingerprintError> {
+    look_at(place, options, 0)
+}
+
+fn look_at(place: &Place, options: &Options<'_>, depth: u32) -> Result<Look, FingerprintError> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let look = look_once(place, options, depth)?;
+        if look.record.incomplete.as_deref() != Some(super::MOVING) || tries == TRIES {
+            return Ok(look);
+        }
+    }
+}
+
+fn look_once(place: &Place, options: &Options<'_>, depth: u32) -> Result<Look, FingerprintError> {
+    let excluded = options.exclusions()?;
+    let facts = facts::facts(place, options)?;
+    let scan = program::scan(place, &facts, &excluded, options)?;
+    let (method, fallback) = (Method::Git, None);
+    let mut record = TreeRecord {
+        definition: DEFINITION,
+        excluded,
+        fingerprint: None,
+        incomplete: scan.incomplete.clone(),
+        head: facts.head,
+        branch: facts.branch,
+        index_tree: scan.index_tree.clone(),
+        operation: facts.operation,
+        submodules: Vec::new(),
+        stash: facts.stash,
+        deviations: Vec::new(),
+        deviations_left_out: 0,
+    };
+    let mut counters = scan.counters;
+    finish(place, options, depth, scan, &mut record, &mut counters)?;
+    Ok(Look {
+        record,
+        method,
+        fallback,
+        counters,
+    })
+}
+
+/// Looks into the nested repositories, and puts fingerprint and deviations together.
+fn finish(
+    place: &Place,
+    options: &Options<'_>,
+    depth: u32,
+    mut scan: Scan,
+    record: &mut TreeRecord,
+    counters: &mut Counters,
+) -> Result<(), FingerprintError> {
+    let mut inner: Vec<(Vec<u8>, bool)> = std::mem::take(&mut scan.gitlinks)
+        .into_iter()
+        .map(|path| (path, false))
+        .chain(
+            std::mem::take(&mut scan.headless)
+                .into_iter()
+                .map(|path| (path, true)),
+        )
+        .collect();
+    inner.sort();
+    let mut beyond: Option<Sha256> = None;
+    for (path, headless) in inner {
+        let name = text_of_bytes(&path);
+        let Some(nested) = nested::place(place, &path)? else {
+            continue;
+        };
+        if depth >= DEEPEST {
+            record.incomplete = Some(format!("{name} lies too deep in other repositories"));
+            break;
+        }
+        let look = match look_at(&nested, options, depth + 1) {
+            Ok(look) => look,
+            Err(FingerprintError::Interrupted) => return Err(FingerprintError::Interrupted),
+            Err(error) => {
+                record.incomplete = Some(format!("in {name}: {error}"));
+                continue;
+            }
+        };
+        add(counters, &look.counters);
+        let Some(fingerprint) = &look.record.fingerprint else {
+            let reason = look.record.incomplete.as_deref().unwrap_or("incomplete");
+            record.incomplete = Some(if reason == super::MOVING {
+                reason.to_owned()
+            } else {
+                format!("in {name}: {reason}")
+            });
+            continue;
+        };
+        let unborn = look.record.head.is_none();
+        let dirty = !look.record.deviations.is_empty()
+            || look.record.deviations_left_out > 0
+            || fingerprint.as_str().contains('+');
+        if headless {
+            scan.deviations.push(Deviation {
+                path: name.clone(),
+                kind: DeviationKind::Nested,
+                staged: false,
+                mode: Some("160000".to_owned()),
+                oid: None,
+            });
+        }
+        if dirty || unborn {
+            let hasher = beyond.get_or_insert_with(|| {
+                Sha256::new().chain_update(b"takeup: content of nested repositories\0")
+            });
+            hasher.update((path.len() as u64).to_be_bytes());
+            hasher.update(&path);
+            hasher.update(if unborn { b"unborn" } else { b"dirty " });
+            hasher.update((fingerprint.as_str().len() as u64).to_be_bytes());
+            hasher.update(fingerprint.as_str());
+            for deviation in look.record.deviations {
+                scan.deviations.push(Deviation {
+                    path: format!("{name}/{}", deviation.path),
+                    kind: DeviationKind::Nested,
+                    ..deviation
+                });
+            }
+            scan.deviations.left_out += look.record.deviations_left_out;
+        }
+        record.submodules.push(Submodule {
+            path: name.clone(),
+            head: look.record.head,
+            dirty: dirty || unborn,
+        });
+        record
+            .submodules
+            .extend(look.record.submodules.into_iter().map(|deeper| Submodule {
+                path: format!("{name}/{}", deeper.path),
+                ..deeper
+            }));
+    }
+    let mut kept = std::mem::take(&mut scan.deviations.kept);
+    kept.sort_by(|a, b| a.path.cmp(&b.path));
+    record.deviations = kept;
+    record.deviations_left_out = scan.deviations.left_out;
+    if record.incomplete.is_none() {
+        let digest: Option<[u8; 32]> = beyond.map(|hasher| hasher.finalize().into());
+        record.fingerprint = scan
+            .tree
+            .map(|tree| Fingerprint::from_parts(&tree, digest.as_ref()));
+        if record.fingerprint.is_none() {
+            record.incomplete = Some("no tree was found".to_owned());
+        }
+    }
+    Ok(())
+}
+
+const fn add(sum: &mut Counters, more: &Counters) {
+    sum.entries += more.entries;
+    sum.stats += more.stats;
+    sum.directories += more.directories;
+    sum.files_read += more.files_read;
+    sum.bytes_read += more.bytes_read;
+    sum.cache_hits += more.cache_hits;
+    sum.programs += more.programs;
+}

@@ -1,0 +1,457 @@
+//! The method by the `git` program: everything is read, in an index and an object folder that are thrown away.
+//!
+//! The scratch index holds the ids of the real one and neither its stat data nor its flags, so that nothing git overlooks
+//! (a change in the clock tick of the last `git add`, assume-unchanged, skip-worktree on a file that is there) stays hidden.
+//! That costs a read of every file. It is the method of last resort, right wherever git itself is.
+//!
+//! # Deviations from git
+//!
+//! * `git add -A` fails at an untracked repository without a commit; here it is left out of the tree and told apart.
+//! * git waits for ever on a pipe named `.gitignore` or `.gitattributes`; here such a pipe makes the look incomplete.
+//! * git goes on after a folder it cannot read; here any complaint of git's makes the look incomplete.
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::Path;
+
+use super::error::FingerprintError;
+use super::facts::Facts;
+use super::git::{Git, Scratch, split_at_byte};
+use super::nested;
+use super::options::Options;
+use super::scan::{Deviations, GITLINK, Index, Leaf, Scan, Tracked, conflict_digest, empty_tree};
+use crate::ids::Oid;
+use crate::paths::text_of_bytes;
+use crate::repository::Place;
+
+/// One line of `git ls-files -s`.
+struct Line {
+    flagged: bool,
+    skipped: bool,
+    mode: u32,
+    oid: String,
+    stage: u8,
+    path: Vec<u8>,
+}
+
+/// Looks at one repository.
+pub(super) fn scan(
+    place: &Place,
+    facts: &Facts,
+    excluded: &[String],
+    options: &Options<'_>,
+) -> Result<Scan, FingerprintError> {
+    if let Some(pipe) = rule_file_that_blocks(place, options)? {
+        return Ok(Scan::incomplete(format!(
+            "{} is no regular file, and git would wait on it",
+            text_of_bytes(pipe.as_os_str().as_bytes())
+        )));
+    }
+    let scratch = Scratch::new()?;
+    let mut git = Git::new(place, options);
+    let result = scan_in(&mut git, &scratch, place, facts, excluded, options);
+    let started = git.started;
+    match result {
+        Ok(mut scan) => {
+            scan.counters.programs = started;
+            Ok(scan)
+        }
+        // What git refuses is its answer; that it cannot be asked is an error.
+        Err(FingerprintError::Git { command, message }) => {
+            let mut scan = Scan::incomplete(format!("git {command}: {message}"));
+            scan.counters.programs = started;
+            Ok(scan)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn scan_in(
+    git: &mut Git<'_>,
+    scratch: &Scratch,
+    place: &Place,
+    facts: &Facts,
+    excluded: &[String],
+    options: &Options<'_>,
+) -> Result<Scan, FingerprintError> {
+    let mut scan = Scan::default();
+    let blocked = if options.repository_programs {
+        Vec::new()
+    } else {
+        git.repository_filters()?
+    };
+    for name in &blocked {
+        git.without_filter(name);
+    }
+    git.scratch_objects(&scratch.objects());
+
+    // The index as it is, read once.
+    let original = scratch.file("original");
+    let before = std::fs::symlink_metadata(place.git_dir.join("index")).ok();
+    match std::fs::read(place.git_dir.join("index")) {
+        Ok(bytes) => crate::files::write_atomic(&original, &bytes, 0o600)
+            .map_err(|error| FingerprintError::io("write", &original, error.source))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => {
+            return Err(FingerprintError::io(
+                "read",
+                &place.git_dir.join("index"),
+                error,
+            ));
+        }
+    }
+    let listing = git.must(&["ls-files", "-s", "-v", "-z"], b"", Some(&original))?;
+    let mut lines = lines(&listing)?;
+    lines.retain(|line| !is_excluded(&line.path, excluded));
+    scan.counters.entries = lines.len() as u64;
+    scan.index_tree = Some(index_tree(git, scratch, &original, &lines, excluded)?);
+
+    // The same ids without anything else.
+    let work = scratch.file("work");
+    let mut info = Vec::new();
+    let mut skipped = Vec::new();
+    for line in &lines {
+        info.extend(format!("{:06o} {} {}\t", line.mode, line.oid, line.stage).bytes());
+        info.extend(&line.path);
+        info.push(0);
+        if line.skipped && line.stage == 0 {
+            scan.counters.stats += 1;
+            let path = place.root.join(OsStr::from_bytes(&line.path));
+            if path.symlink_metadata().is_err() {
+                skipped.extend(&line.path);
+                skipped.push(0);
+            }
+        }
+    }
+    git.must(&["update-index", "-z", "--index-info"], &info, Some(&work))?;
+    if !skipped.is_empty() {
+        git.must(
+            &["update-index", "--skip-worktree", "-z", "--stdin"],
+            &skipped,
+            Some(&work),
+        )?;
+    }
+
+    // Repositories without a commit cannot be added.
+    let untracked = git.run(
+        &["ls-files", "-o", "--exclude-standard", "-z"],
+        b"",
+        Some(&work),
+    )?;
+    if !untracked.ok || !untracked.stderr.is_empty() {
+        return Ok(Scan {
+            incomplete: Some(untracked.complaint()),
+            tree: None,
+            ..scan
+        });
+    }
+    for path in untracked.stdout.split(|byte| *byte == 0) {
+        let Some(folder) = path.strip_suffix(b"/") else {
+            continue;
+        };
+        if is_excluded(folder, excluded) {
+            continue;
+        }
+        let has_commit = match nested::place(place, folder)? {
+            Some(inner) => super::facts::head(&inner, options)?.is_some(),
+            None => false,
+        };
+        if !has_commit {
+            scan.headless.push(folder.to_vec());
+        }
+    }
+    let mut specs = b".\0".to_vec();
+    for name in excluded
+        .iter()
+        .map(String::as_bytes)
+        .chain(scan.headless.iter().map(Vec::as_slice))
+    {
+        specs.extend(b":(exclude,top,literal)");
+        specs.extend(name);
+        specs.push(0);
+    }
+    // Compares what is tracked without writing an object; what differs is then added.
+    git.run(&["update-index", "-q", "--refresh"], b"", Some(&work))?;
+    let added = git.run(
+        &[
+            "add",
+            "-A",
+            "--no-warn-embedded-repo",
+            "--pathspec-from-file=-",
+            "--pathspec-file-nul",
+        ],
+        &specs,
+        Some(&work),
+    )?;
+    if !added.ok || !added.stderr.is_empty() {
+        scan.incomplete = Some(added.complaint());
+        return Ok(scan);
+    }
+    let disk = self::lines(&git.must(&["ls-files", "-s", "-v", "-z"], b"", Some(&work))?)?;
+    if let Some(reason) = behind_filter(git, &disk, &blocked, &work)? {
+        scan.incomplete = Some(reason);
+        return Ok(scan);
+    }
+    scan.gitlinks = disk
+        .iter()
+        .filter(|line| line.mode == GITLINK)
+        .map(|line| line.path.clone())
+        .collect();
+    let tree = written_tree(git, &work)?;
+    scan.deviations = deviations(git, facts, &tree, &lines, excluded)?;
+    let after = std::fs::symlink_metadata(place.git_dir.join("index")).ok();
+    if !same_file(before.as_ref(), after.as_ref()) {
+        scan.incomplete = Some(super::MOVING.to_owned());
+        return Ok(scan);
+    }
+    scan.tree = Some(tree);
+    Ok(scan)
+}
+
+fn same_file(a: Option<&std::fs::Metadata>, b: Option<&std::fs::Metadata>) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let key = |meta: &std::fs::Metadata| {
+        (
+            meta.dev(),
+            meta.ino(),
+            meta.size(),
+            meta.mtime(),
+            meta.mtime_nsec(),
+            meta.ctime(),
+            meta.ctime_nsec(),
+        )
+    };
+    a.map(key) == b.map(key)
+}
+
+/// Tells whether a path is, or lies below, a name that is left out.
+pub(super) fn is_excluded(path: &[u8], excluded: &[String]) -> bool {
+    let first = path.split(|byte| *byte == b'/').next().unwrap_or_default();
+    excluded.iter().any(|name| name.as_bytes() == first)
+}
+
+fn lines(listing: &[u8]) -> Result<Vec<Line>, FingerprintError> {
+    listing
+        .split(|byte| *byte == 0)
+        .filter(|line| !line.is_empty())
+        .map(|line| {
+            parse_line(line).ok_or_else(|| FingerprintError::Git {
+                command: "ls-files".to_owned(),
+                message: format!("it printed {:?}", text_of_bytes(line)),
+            })
+        })
+        .collect()
+}
+
+/// Reads `<tag> <mode> <id> <stage>\t<path>`. A tag in lower case is assume-unchanged, `S` is skip-worktree.
+fn parse_line(line: &[u8]) -> Option<Line> {
+    let (head, path) = split_at_byte(line, b'\t')?;
+    let head = std::str::from_utf8(head).ok()?;
+    let mut fields = head.split(' ');
+    let tag = fields.next()?;
+    let mode = u32::from_str_radix(fields.next()?, 8).ok()?;
+    let oid = fields.next()?.to_owned();
+    let stage = fields.next()?.parse().ok()?;
+    let skipped = tag.eq_ignore_ascii_case("s");
+    Some(Line {
+        flagged: skipped || tag.bytes().all(|byte| byte.is_ascii_lowercase()),
+        skipped,
+        mode,
+        oid,
+        stage,
+        path: path.to_vec(),
+    })
+}
+
+fn index_tree(
+    git: &mut Git<'_>,
+    scratch: &Scratch,
+    original: &Path,
+    lines: &[Line],
+    excluded: &[String],
+) -> Result<String, FingerprintError> {
+    if lines.iter().any(|line| line.stage != 0) {
+        return Ok(conflict_digest(
+            lines.iter().filter(|line| line.stage != 0).map(|line| {
+                (
+                    line.mode,
+                    line.oid.as_str(),
+                    line.stage,
+                    line.path.as_slice(),
+                )
+            }),
+        ));
+    }
+    let staged = scratch.file("staged");
+    if original.exists() {
+        std::fs::copy(original, &staged)
+            .map_err(|error| FingerprintError::io("write", &staged, error))?;
+        let listing = git.must(&["ls-files", "-z"], b"", Some(&staged))?;
+        let mut left_out = Vec::new();
+        for path in listing.split(|byte| *byte == 0) {
+            if is_excluded(path, excluded) {
+                left_out.extend(path);
+                left_out.push(0);
+            }
+        }
+        if !left_out.is_empty() {
+            git.must(
+                &["update-index", "--force-remove", "-z", "--stdin"],
+                &left_out,
+                Some(&staged),
+            )?;
+        }
+    }
+    written_tree(git, &staged).map(|tree| tree.as_str().to_owned())
+}
+
+fn written_tree(git: &mut Git<'_>, index: &Path) -> Result<Oid, FingerprintError> {
+    let text = git.must(&["write-tree", "--missing-ok"], b"", Some(index))?;
+    std::str::from_utf8(text.trim_ascii())
+        .ok()
+        .and_then(|text| Oid::new(text).ok())
+        .ok_or_else(|| FingerprintError::Git {
+            command: "write-tree".to_owned(),
+            message: "it printed no object id".to_owned(),
+        })
+}
+
+/// Returns a reason where a file's content would go through a filter that is not run.
+fn behind_filter(
+    git: &mut Git<'_>,
+    disk: &[Line],
+    blocked: &[Vec<u8>],
+    index: &Path,
+) -> Result<Option<String>, FingerprintError> {
+    if blocked.is_empty() {
+        return Ok(None);
+    }
+    let mut paths = Vec::new();
+    for line in disk
+        .iter()
+        .filter(|line| line.mode & 0o170_000 == 0o100_000)
+    {
+        paths.extend(&line.path);
+        paths.push(0);
+    }
+    let answer = git.must(
+        &["check-attr", "--stdin", "-z", "filter"],
+        &paths,
+        Some(index),
+    )?;
+    let mut fields = answer.split(|byte| *byte == 0);
+    while let (Some(path), Some(_), Some(value)) = (fields.next(), fields.next(), fields.next()) {
+        if blocked.iter().any(|name| name == value) {
+            return Ok(Some(filter_reason(path, value)));
+        }
+    }
+    Ok(None)
+}
+
+/// The reason of a look that would have had to run a program the repository configures.
+pub(super) fn filter_reason(path: &[u8], filter: &[u8]) -> String {
+    format!(
+        "{} goes through the filter {}, which only the repository configures and which is not run",
+        text_of_bytes(path),
+        text_of_bytes(filter)
+    )
+}
+
+fn deviations(
+    git: &mut Git<'_>,
+    facts: &Facts,
+    tree: &Oid,
+    lines: &[Line],
+    excluded: &[String],
+) -> Result<Deviations, FingerprintError> {
+    let head = facts.head.as_ref().map_or_else(
+        || empty_tree(tree.as_str().len() == 64).to_owned(),
+        |head| format!("{}^{{tree}}", head.as_str()),
+    );
+    let raw = git.must(
+        &[
+            "diff-tree",
+            "-r",
+            "-z",
+            "--raw",
+            "--no-renames",
+            "--no-abbrev",
+            &head,
+            tree.as_str(),
+        ],
+        b"",
+        None,
+    )?;
+    let index: Index = lines
+        .iter()
+        .filter_map(|line| {
+            let tracked = if line.stage == 0 {
+                Tracked::Merged {
+                    leaf: Leaf {
+                        mode: line.mode,
+                        oid: Oid::new(line.oid.clone()).ok()?,
+                    },
+                    flagged: line.flagged,
+                }
+            } else {
+                Tracked::Conflicted
+            };
+            Some((line.path.clone(), tracked))
+        })
+        .collect();
+    let mut deviations = Deviations::default();
+    let mut fields = raw.split(|byte| *byte == 0);
+    while let (Some(meta), Some(path)) = (fields.next(), fields.next()) {
+        if is_excluded(path, excluded) {
+            continue;
+        }
+        // `:<mode in HEAD> <mode> <id in HEAD> <id> <letter>`
+        let meta = std::str::from_utf8(meta).unwrap_or_default();
+        let mut parts = meta.trim_start_matches(':').split(' ');
+        let (Some(old), Some(new), Some(_), Some(oid)) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            continue;
+        };
+        let disk = match (u32::from_str_radix(new, 8), Oid::new(oid)) {
+            (Ok(mode), Ok(oid)) if mode != 0 => Some(Leaf { mode, oid }),
+            _ => None,
+        };
+        deviations.judge(path, old != "000000", disk, index.get(path));
+    }
+    Ok(deviations)
+}
+
+/// Looks for a file of rules that is no regular file: git would wait for ever on a pipe.
+fn rule_file_that_blocks(
+    place: &Place,
+    options: &Options<'_>,
+) -> Result<Option<std::path::PathBuf>, FingerprintError> {
+    let mut folders = vec![place.root.clone()];
+    while let Some(folder) = folders.pop() {
+        options.check_interrupt()?;
+        // A folder that cannot be read is git's to complain about.
+        let Ok(entries) = std::fs::read_dir(&folder) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            let name = entry.file_name();
+            if kind.is_dir() {
+                if name != ".git" {
+                    folders.push(entry.path());
+                }
+            } else if (name == ".gitignore" || name == ".gitattributes")
+                && (kind.is_fifo() || kind.is_socket() || kind.is_char_device())
+            {
+                let path = entry.path();
+                let path = path.strip_prefix(&place.root).unwrap_or(&path);
+                return Ok(Some(path.to_path_buf()));
+            }
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,85 @@
+//! Plain git as the judge: `git add -A && git write-tree` in a scratch index that carries no stat data and no flags.
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use takeup_core::env::Env;
+
+/// What plain git says of the tree at `root`, without the runtime folder; `Err` with its words where it refuses.
+///
+/// A copied index would inherit what git overlooks, so the ids alone go into a new one. Skip-worktree is put back on
+/// entries whose file is absent: for those the index entry stands.
+pub fn tree(root: &Path, env: &Env) -> Result<String, String> {
+    let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let git = Scratch { root, env, folder: scratch.path() };
+    std::fs::create_dir_all(scratch.path().join("objects")).map_err(|error| error.to_string())?;
+    let staged = git.run(&["ls-files", "-s", "-z"], b"", false)?;
+    git.run(&["update-index", "-z", "--index-info"], &staged, true)?;
+    let tagged = git.run(&["ls-files", "-t", "-z"], b"", false)?;
+    let mut skipped = Vec::new();
+    for line in tagged.split(|byte| *byte == 0) {
+        if let Some(path) = line.strip_prefix(b"S ")
+            && root.join(OsStr::from_bytes(path)).symlink_metadata().is_err()
+        {
+            skipped.extend(path);
+            skipped.push(0);
+        }
+    }
+    if !skipped.is_empty() {
+        git.run(&["update-index", "--skip-worktree", "-z", "--stdin"], &skipped, true)?;
+    }
+    git.run(&["add", "-A"], b"", true)?;
+    git.run(&["rm", "-r", "-q", "--cached", "--ignore-unmatch", ".agent-context"], b"", true)?;
+    let tree = git.run(&["write-tree", "--missing-ok"], b"", true)?;
+    Ok(String::from_utf8_lossy(&tree).trim().to_owned())
+}
+
+struct Scratch<'a> {
+    root: &'a Path,
+    env: &'a Env,
+    folder: &'a Path,
+}
+
+impl Scratch<'_> {
+    fn run(&self, args: &[&str], input: &[u8], scratch: bool) -> Result<Vec<u8>, String> {
+        let mut command = Command::new("git");
+        command
+            .env_clear()
+            .envs(self.env.vars())
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .env("LC_ALL", "C")
+            .current_dir(self.root)
+            .args(["-c", "core.fsmonitor=false", "-c", "core.sparseCheckout=false", "-c", "core.safecrlf=false"])
+            .args(["-c", "core.fsync=none", "-c", "index.sparse=false", "-c", "core.splitIndex=false"])
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        if scratch {
+            let objects = self.git_path("objects")?;
+            command
+                .env("GIT_INDEX_FILE", self.folder.join("index"))
+                .env("GIT_OBJECT_DIRECTORY", self.folder.join("objects"))
+                .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", objects);
+        }
+        let mut child = command.spawn().map_err(|error| error.to_string())?;
+        let mut stdin = child.stdin.take().expect("a pipe");
+        let input = input.to_vec();
+        let writer = std::thread::spawn(move || stdin.write_all(&input));
+        let output = child.wait_with_output().map_err(|error| error.to_string())?;
+        // A git that refused may not have read all of it.
+        drop(writer.join());
+        if output.status.success() {
+            Ok(output.stdout)
+        } else {
+            Err(format!("git {args:?}: {}", String::from_utf8_lossy(&output.stderr)))
+        }
+    }
+
+    fn git_path(&self, name: &str) -> Result<std::path::PathBuf, String> {
+        let path = self.run(&["rev-parse", "--git-path", name], b"", false)?;
+        Ok(self.root.join(OsStr::from_bytes(path.trim_ascii_end())))
+    }
+}
