@@ -7,6 +7,8 @@
     clippy::panic,
     reason = "a kit for tests: a failure ends the test"
 )]
+pub mod fingerprint;
+
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -13,7 +13,11 @@ use takeup_core::env::Env;
 /// entries whose file is absent: for those the index entry stands.
 pub fn tree(root: &Path, env: &Env) -> Result<String, String> {
     let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let git = Scratch { root, env, folder: scratch.path() };
+    let git = Scratch {
+        root,
+        env,
+        folder: scratch.path(),
+    };
     std::fs::create_dir_all(scratch.path().join("objects")).map_err(|error| error.to_string())?;
     let staged = git.run(&["ls-files", "-s", "-z"], b"", false)?;
     git.run(&["update-index", "-z", "--index-info"], &staged, true)?;
@@ -21,17 +25,35 @@ pub fn tree(root: &Path, env: &Env) -> Result<String, String> {
     let mut skipped = Vec::new();
     for line in tagged.split(|byte| *byte == 0) {
         if let Some(path) = line.strip_prefix(b"S ")
-            && root.join(OsStr::from_bytes(path)).symlink_metadata().is_err()
+            && root
+                .join(OsStr::from_bytes(path))
+                .symlink_metadata()
+                .is_err()
         {
             skipped.extend(path);
             skipped.push(0);
         }
     }
     if !skipped.is_empty() {
-        git.run(&["update-index", "--skip-worktree", "-z", "--stdin"], &skipped, true)?;
+        git.run(
+            &["update-index", "--skip-worktree", "-z", "--stdin"],
+            &skipped,
+            true,
+        )?;
     }
     git.run(&["add", "-A"], b"", true)?;
-    git.run(&["rm", "-r", "-q", "--cached", "--ignore-unmatch", ".agent-context"], b"", true)?;
+    git.run(
+        &[
+            "rm",
+            "-r",
+            "-q",
+            "--cached",
+            "--ignore-unmatch",
+            ".agent-context",
+        ],
+        b"",
+        true,
+    )?;
     let tree = git.run(&["write-tree", "--missing-ok"], b"", true)?;
     Ok(String::from_utf8_lossy(&tree).trim().to_owned())
 }
@@ -51,8 +73,22 @@ impl Scratch<'_> {
             .env("GIT_OPTIONAL_LOCKS", "0")
             .env("LC_ALL", "C")
             .current_dir(self.root)
-            .args(["-c", "core.fsmonitor=false", "-c", "core.sparseCheckout=false", "-c", "core.safecrlf=false"])
-            .args(["-c", "core.fsync=none", "-c", "index.sparse=false", "-c", "core.splitIndex=false"])
+            .args([
+                "-c",
+                "core.fsmonitor=false",
+                "-c",
+                "core.sparseCheckout=false",
+                "-c",
+                "core.safecrlf=false",
+            ])
+            .args([
+                "-c",
+                "core.fsync=none",
+                "-c",
+                "index.sparse=false",
+                "-c",
+                "core.splitIndex=false",
+            ])
             .args(args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -68,13 +104,18 @@ impl Scratch<'_> {
         let mut stdin = child.stdin.take().expect("a pipe");
         let input = input.to_vec();
         let writer = std::thread::spawn(move || stdin.write_all(&input));
-        let output = child.wait_with_output().map_err(|error| error.to_string())?;
+        let output = child
+            .wait_with_output()
+            .map_err(|error| error.to_string())?;
         // A git that refused may not have read all of it.
         drop(writer.join());
         if output.status.success() {
             Ok(output.stdout)
         } else {
-            Err(format!("git {args:?}: {}", String::from_utf8_lossy(&output.stderr)))
+            Err(format!(
+                "git {args:?}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            ))
         }
     }
 

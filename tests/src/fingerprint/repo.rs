@@ -104,7 +104,10 @@ impl Repo {
         folder: &Path,
         args: impl IntoIterator<Item = S>,
     ) -> String {
-        let args: Vec<OsString> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
+        let args: Vec<OsString> = args
+            .into_iter()
+            .map(|arg| arg.as_ref().to_owned())
+            .collect();
         let output = self.try_git(folder, &args);
         assert!(
             output.status.success(),

@@ -1,0 +1,2 @@
+//! The fingerprint against plain git.
+mod cases;
