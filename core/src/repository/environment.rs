@@ -1,0 +1,48 @@
+//! What git puts into the environment of its hooks, and programs on PATH.
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::env::Env;
+
+/// The variables that tie a process to one repository, as `git rev-parse --local-env-vars` lists them. A child that
+/// inherits them works on the wrong repository, and has destroyed the user's index for several tools.
+pub const LOCAL_VARIABLES: [&str; 15] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
+
+/// Removes from the environment of a child whatever would tie it to the repository whose hook we are in.
+pub fn clean_git_environment(command: &mut Command) {
+    for name in LOCAL_VARIABLES {
+        command.env_remove(name);
+    }
+}
+
+/// Finds a program on PATH. Entries of PATH that are not absolute are passed by: they would run what a repository holds.
+pub fn find_program(env: &Env, name: &str) -> Option<PathBuf> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = env.var("PATH").map_or_else(
+        || "/usr/local/bin:/usr/bin:/bin".into(),
+        std::ffi::OsStr::to_os_string,
+    );
+    std::env::split_paths(&path)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(name))
+        .find(|file| {
+            std::fs::metadata(file)
+                .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+        })
+}

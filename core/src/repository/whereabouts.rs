@@ -1,0 +1,78 @@
+//! How the present place relates to a recorded one (DESIGN, section 6).
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use super::git::{git_dir_of, worktrees};
+use super::tokens::{Tokens, worktree_token};
+use super::{Place, RepositoryError};
+use crate::files::FileError;
+use crate::identity::PlaceRecord;
+use crate::ids::WorktreeId;
+use crate::paths::path_of_text;
+use crate::verdict::Whereabouts;
+
+/// Compares the present place with a recorded one. `tokens` are those of the present place.
+///
+/// Places are compared as the file system compares them, by device and inode, so a place reached through a link, a bind
+/// mount or other letter case is the same. Where the tokens are equal and the path is another:
+/// a folder that kept its inode, or that lies on another device, was moved when nothing of it is left at the old path;
+/// a folder with another inode on the same device is a copy even then, for moving within a device keeps the inode.
+pub fn whereabouts(
+    place: &Place,
+    tokens: &Tokens,
+    recorded: &PlaceRecord,
+) -> Result<Whereabouts, RepositoryError> {
+    if tokens.repository.as_ref() != Some(&recorded.repository_id) {
+        return Ok(Whereabouts::OtherRepository);
+    }
+    if tokens.worktree.as_ref() != Some(&recorded.worktree_id) {
+        return Ok(if lives_elsewhere(place, &recorded.worktree_id) {
+            Whereabouts::OtherWorktree
+        } else {
+            Whereabouts::WorktreeGone
+        });
+    }
+    let here = std::fs::metadata(&place.root)
+        .map_err(|source| FileError::new("cannot look at", &place.root, source))?;
+    let Some(old) = path_of_text(&recorded.root) else {
+        return Ok(Whereabouts::Copied);
+    };
+    if old == place.root {
+        return Ok(Whereabouts::Same);
+    }
+    match std::fs::metadata(&old) {
+        Ok(there) if (there.dev(), there.ino()) == (here.dev(), here.ino()) => {
+            return Ok(Whereabouts::Same);
+        }
+        Ok(_) if holds(&old, &recorded.worktree_id) => return Ok(Whereabouts::Copied),
+        Ok(_) => {}
+        Err(error)
+            if !matches!(
+                error.kind(),
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+            ) =>
+        {
+            // It cannot be shown to be gone.
+            return Ok(Whereabouts::Copied);
+        }
+        Err(_) => {}
+    }
+    let moved_within = here.dev() == recorded.device;
+    Ok(if moved_within && here.ino() != recorded.inode {
+        Whereabouts::Copied
+    } else {
+        Whereabouts::Relocated
+    })
+}
+
+/// Tells whether the folder is a work tree with that token.
+fn holds(root: &Path, id: &WorktreeId) -> bool {
+    git_dir_of(root).is_some_and(|git_dir| worktree_token(&git_dir).as_ref() == Some(id))
+}
+
+/// Tells whether another work tree of this repository has that token and still exists.
+fn lives_elsewhere(place: &Place, id: &WorktreeId) -> bool {
+    worktrees(place)
+        .iter()
+        .any(|tree| !tree.gone && worktree_token(&tree.git_dir).as_ref() == Some(id))
+}
