@@ -1,12 +1,13 @@
 //! The one way in which files are read from strangers' folders, and the one way in which files are written.
 use std::fs::{File, Permissions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
 use crate::error::{Exit, Explain};
+use crate::fault;
 use crate::issue::{Issue, IssueKind};
 
 /// A file could not be read or written.
@@ -130,30 +131,76 @@ pub fn open_regular(path: &Path) -> Result<Option<File>, Issue> {
 /// Writes a file so that at any moment either the old or the new content is there: temporary file in the same folder,
 /// flush, rename, flush of the folder. The folder must exist. `mode` is given to the new file.
 pub fn write_atomic(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
-    let fail = |source: io::Error| FileError::new("cannot write", path, source);
-    let folder = path
-        .parent()
+    Staged::write(path, bytes, mode)?.put()
+}
+
+/// A file that is written and flushed under a temporary name, and not yet in its place. Dropped, it is gone.
+#[derive(Debug)]
+#[must_use = "the file is not in its place before `put`"]
+pub struct Staged {
+    temporary: tempfile::NamedTempFile,
+    path: PathBuf,
+}
+
+impl Staged {
+    /// How the names of temporary files begin. One that is left was left by a process that was killed.
+    pub const PREFIX: &'static str = ".takeup-tmp-";
+
+    /// Writes and flushes the content for `path` beside it. `mode` is given to the new file.
+    pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<Self, FileError> {
+        let fail = |source: io::Error| FileError::new("cannot write", path, source);
+        let mut temporary = fault::around("file-create", || {
+            tempfile::Builder::new()
+                .prefix(Self::PREFIX)
+                .tempfile_in(folder_of(path))
+        })
+        .map_err(fail)?;
+        fault::write_all("file-write", &mut temporary, bytes).map_err(fail)?;
+        temporary
+            .as_file()
+            .set_permissions(Permissions::from_mode(mode))
+            .map_err(fail)?;
+        fault::around("file-flush", || temporary.as_file().sync_all()).map_err(fail)?;
+        Ok(Self {
+            temporary,
+            path: path.to_path_buf(),
+        })
+    }
+
+    /// Puts the file into its place and makes that durable.
+    pub fn put(self) -> Result<(), FileError> {
+        let Self { temporary, path } = self;
+        fault::around("file-rename", || {
+            temporary.persist(&path).map_err(|error| error.error)
+        })
+        .map_err(|source| FileError::new("cannot write", &path, source))?;
+        sync_folder(folder_of(&path))
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent()
         .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or_else(|| Path::new("."));
-    let mut temporary = tempfile::Builder::new()
-        .prefix(".takeup-tmp-")
-        .tempfile_in(folder)
-        .map_err(fail)?;
-    temporary.write_all(bytes).map_err(fail)?;
-    temporary
-        .as_file()
-        .set_permissions(Permissions::from_mode(mode))
-        .map_err(fail)?;
-    temporary.as_file().sync_all().map_err(fail)?;
-    temporary.persist(path).map_err(|error| fail(error.error))?;
-    sync_folder(folder)
+        .unwrap_or_else(|| Path::new("."))
+}
+
+/// Gives a file another name in the same folder, replacing what is there, and makes that durable.
+pub fn rename(from: &Path, to: &Path) -> Result<(), FileError> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place; the folder is flushed below"
+    )]
+    fault::around("file-move", || std::fs::rename(from, to))
+        .map_err(|source| FileError::new("cannot rename", from, source))?;
+    sync_folder(folder_of(to))
 }
 
 /// Makes the entries of a folder durable.
 pub fn sync_folder(folder: &Path) -> Result<(), FileError> {
-    File::open(folder)
-        .and_then(|handle| handle.sync_all())
-        .map_err(|source| FileError::new("cannot flush", folder, source))
+    fault::around("folder-flush", || {
+        File::open(folder).and_then(|handle| handle.sync_all())
+    })
+    .map_err(|source| FileError::new("cannot flush", folder, source))
 }
 
 /// Makes a folder and its parents, the new ones with mode 0700.

@@ -1,4 +1,394 @@
 //! The ledger: a journal of transitions and a snapshot of the state they add up to (DESIGN, section 7).
+//!
+//! [`Ledger::read`] looks without a lock and never writes. [`Ledger::transact`] takes the lock, brings what was read up to
+//! date, lets a pure function decide, and appends one line: it happened, or it did not. The files are described in
+//! `docs/formats/ledger.md`.
+//!
+//! # Limitations
+//!
+//! Whole lines that somebody cuts off the end of the journal are not missed, since nothing after them tells. Locks on network
+//! file systems hold as far as the file system's do.
+//!
+//! ```
+//! use std::convert::Infallible;
+//! use takeup_core::ledger::Ledger;
+//! use takeup_core::time::SystemClock;
+//!
+//! let folder = tempfile::tempdir()?;
+//! let ledger = Ledger::at(folder.path().join("takeup"));
+//! assert!(!ledger.exists());
+//! let tasks = ledger.transact(&SystemClock, Ledger::PATIENCE, |view| {
+//!     Ok::<_, Infallible>((None, view.state.tasks.len()))
+//! })?;
+//! assert_eq!((tasks.value, tasks.wrote), (0, false));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+mod archive;
+mod frame;
+mod lock;
+mod log;
+mod read;
+mod snapshot;
 mod state;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub use state::{Actor, Change, InstalledHook, PendingEffect, State, TaskEntry, Transition};
+
+use crate::error::{Exit, Explain};
+use crate::files::{self, FileError};
+use crate::issue::{Issue, IssueKind};
+use crate::time::Clock;
+use frame::Newer;
+use lock::Lock;
+use read::Files;
+use write::Writer;
+
+/// The ledger cannot be read or written. What is damaged inside it is no error but an [`Issue`] of the [`View`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LedgerError {
+    /// The folder is not ours, or is none: nothing in it is looked at.
+    #[error("{}: {}", .0.path.display(), .0.message)]
+    Refused(Issue),
+    /// A newer version wrote here: nothing is changed.
+    #[error("{}: line {line} was written by another version of this program{}", path.display(),
+        version.map_or_else(String::new, |version| format!(" (format {version})")))]
+    NewerVersion {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// The version it names, where it names another one.
+        version: Option<u32>,
+    },
+    /// Another process held the lock for longer than was waited.
+    #[error("the ledger is locked by {}; waited {} ms", holder.as_deref().unwrap_or("another process"), waited.as_millis())]
+    Busy {
+        /// The lock file.
+        path: PathBuf,
+        /// Who holds it, as the file says.
+        holder: Option<String>,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// Something stands in the way of writing; reading goes on.
+    #[error("{}: {}", .0.path.display(), .0.message)]
+    Damaged(Issue),
+    /// The record is longer than is ever written.
+    #[error(
+        "the record has {size} bytes; {} are written at the most",
+        write::LONGEST_LINE
+    )]
+    TooLarge {
+        /// Its size in bytes.
+        size: usize,
+    },
+    /// Writing failed, and so did taking it back: whether it was recorded is not known.
+    #[error("{0}; whether it was recorded is not known")]
+    Uncertain(FileError),
+    /// Reading or writing failed, and nothing changed.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+impl Explain for LedgerError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Refused(_) => "ledger-refused",
+            Self::NewerVersion { .. } => "ledger-newer-version",
+            Self::Busy { .. } => "ledger-busy",
+            Self::Damaged(_) => "ledger-damaged",
+            Self::TooLarge { .. } => "record-too-large",
+            Self::Uncertain(_) => "ledger-uncertain",
+            Self::File(error) => error.code(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Refused(issue) if issue.kind == IssueKind::ForeignOwner => {
+                "run it as the user who owns the folder, or give the folder to this user"
+            }
+            Self::Refused(_) => "look at what stands there, and move it away",
+            Self::NewerVersion { .. } => {
+                "use the newer version of git-takeup; nothing was changed by this one"
+            }
+            Self::Busy { .. } => {
+                "try again; the lock is freed by itself when its holder ends, and its file is never to be deleted"
+            }
+            Self::Damaged(_) => "see `git takeup doctor`; nothing was changed",
+            Self::TooLarge { .. } => "shorten what is recorded",
+            Self::Uncertain(_) => "look with `git takeup` before you try again",
+            Self::File(error) => return error.hint(),
+        };
+        Some(hint.to_owned())
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Busy { .. } => Exit::Busy,
+            Self::File(error) => error.exit(),
+            Self::Refused(_)
+            | Self::NewerVersion { .. }
+            | Self::Damaged(_)
+            | Self::TooLarge { .. }
+            | Self::Uncertain(_) => Exit::No,
+        }
+    }
+}
+
+fn newer_version(path: &Path, line: u64, newer: &Newer) -> LedgerError {
+    LedgerError::NewerVersion {
+        path: path.to_path_buf(),
+        line,
+        version: newer.version,
+    }
+}
+
+/// A transaction did not come about: the ledger failed, or the decision was no.
+#[derive(Debug, thiserror::Error)]
+pub enum TransactError<E> {
+    /// The ledger cannot be read or written.
+    #[error(transparent)]
+    Ledger(LedgerError),
+    /// The decision was no; nothing was written.
+    #[error("{0}")]
+    Decision(E),
+}
+
+impl<E> From<LedgerError> for TransactError<E> {
+    fn from(error: LedgerError) -> Self {
+        Self::Ledger(error)
+    }
+}
+
+impl<E> From<FileError> for TransactError<E> {
+    fn from(error: FileError) -> Self {
+        Self::Ledger(error.into())
+    }
+}
+
+impl<E: Explain> Explain for TransactError<E> {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Ledger(error) => error.code(),
+            Self::Decision(error) => error.code(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Ledger(error) => error.hint(),
+            Self::Decision(error) => error.hint(),
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Ledger(error) => error.exit(),
+            Self::Decision(error) => error.exit(),
+        }
+    }
+
+    fn retryable(&self) -> bool {
+        match self {
+            Self::Ledger(error) => error.retryable(),
+            Self::Decision(error) => error.retryable(),
+        }
+    }
+}
+
+/// What a look at the ledger gives.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    /// The state that the healthy records add up to.
+    pub state: State,
+    /// The number of the last record; 0 in an empty ledger.
+    pub seq: u64,
+    /// What is damaged.
+    pub issues: Vec<Issue>,
+}
+
+impl View {
+    /// Tells whether every record that was ever acknowledged is in the state, as far as can be told. A torn last line does
+    /// not count: it was never acknowledged. Where this is false, a record that would change a verdict may be among the
+    /// lost ones.
+    pub fn is_whole(&self) -> bool {
+        self.issues
+            .iter()
+            .all(|issue| issue.kind == IssueKind::Torn)
+    }
+}
+
+/// A transaction that came about.
+#[derive(Clone, Debug)]
+pub struct Committed<T> {
+    /// What the decision returned.
+    pub value: T,
+    /// The number of the last record afterwards.
+    pub seq: u64,
+    /// Whether a line was written; if not, everything was so already.
+    pub wrote: bool,
+    /// How long the lock was held.
+    pub held: Duration,
+    /// What was done while it was held.
+    pub work: Work,
+    /// What is damaged.
+    pub issues: Vec<Issue>,
+}
+
+/// What was done while the lock was held. Tests state on it what must not happen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Bytes read.
+    pub read: u64,
+    /// Bytes written.
+    pub written: u64,
+    /// Flushes of files and folders.
+    pub flushes: u32,
+}
+
+/// The ledger of one repository.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    files: Files,
+    operation: String,
+}
+
+impl Ledger {
+    /// How long a writer waits for the lock where nothing else is said: 5 seconds.
+    pub const PATIENCE: Duration = Duration::from_secs(5);
+
+    /// Names the ledger in the folder `dir`. Nothing is looked at.
+    pub fn at(dir: impl AsRef<Path>) -> Self {
+        Self {
+            files: Files::of(dir.as_ref()),
+            operation: "takeup".to_owned(),
+        }
+    }
+
+    /// Names the operation that is under way, so that those who wait for the lock can be told.
+    #[must_use]
+    pub fn during(mut self, operation: impl Into<String>) -> Self {
+        self.operation = operation.into();
+        self
+    }
+
+    /// Returns the folder.
+    pub fn dir(&self) -> &Path {
+        &self.files.folder
+    }
+
+    /// Returns the lock file.
+    pub fn lock_path(&self) -> PathBuf {
+        lock::path(self.dir())
+    }
+
+    /// Tells whether there is anything where the ledger would be.
+    pub fn exists(&self) -> bool {
+        std::fs::symlink_metadata(self.dir()).is_ok()
+    }
+
+    /// Reads the ledger without a lock. Never writes; a ledger that is not there reads as an empty one.
+    pub fn read(&self) -> Result<View, LedgerError> {
+        read::load(&self.files).map(|loaded| loaded.view)
+    }
+
+    /// Lets `decide` look at the ledger while nobody else can change it, and appends the transition it returns; with
+    /// `None` nothing is written. The line is on disk when this returns.
+    ///
+    /// `decide` runs under the lock: it must do nothing slow (no git, no scan, no other program). It runs once. The folder
+    /// is made where it is not there: ask [`Self::exists`] first where nothing may be made. `patience` is how long to wait
+    /// for the lock ([`Self::PATIENCE`]).
+    pub fn transact<T, E>(
+        &self,
+        clock: &dyn Clock,
+        patience: Duration,
+        decide: impl FnOnce(&View) -> Result<(Option<Transition>, T), E>,
+    ) -> Result<Committed<T>, TransactError<E>> {
+        self.make_folder()?;
+        // The long part of reading comes before the lock.
+        let before = read::load(&self.files)?;
+        let lock = Lock::take(self.dir(), &self.operation, clock, patience)?;
+        let mut writer = Writer::new(&self.files, lock, before)?;
+        let (transition, value) = decide(&writer.loaded.view).map_err(TransactError::Decision)?;
+        let mut complaint = None;
+        if let Some(transition) = &transition {
+            writer.append(transition)?;
+            if writer.is_due() {
+                // The line is acknowledged already; the next writer tries again.
+                complaint = writer.make_snapshot().err();
+            }
+        }
+        let Writer {
+            lock,
+            loaded,
+            work,
+            aside,
+            ..
+        } = writer;
+        let held = lock.held();
+        drop(lock);
+        for message in aside {
+            self.log(clock, &message);
+        }
+        if let Some(error) = complaint {
+            self.log(clock, &format!("no snapshot was made: {error}"));
+        }
+        Ok(Committed {
+            value,
+            seq: loaded.view.seq,
+            wrote: transition.is_some(),
+            held,
+            work,
+            issues: loaded.view.issues,
+        })
+    }
+
+    /// Appends a line to the file `log`, for what cannot be said on a terminal. Does nothing where there is no ledger.
+    pub fn log(&self, clock: &dyn Clock, message: &str) {
+        if matches!(read::check_folder(self.dir()), Ok(true)) {
+            log::append(self.dir(), clock, &self.operation, message);
+        }
+    }
+
+    /// Lists what was put aside because it was damaged (`torn-…`, `damaged-…`), and temporary files that a killed process
+    /// left, ordered by name.
+    pub fn aside(&self) -> Result<Vec<PathBuf>, LedgerError> {
+        if !read::check_folder(self.dir())? {
+            return Ok(Vec::new());
+        }
+        let fail = |source| FileError::new("cannot list", self.dir(), source);
+        let mut found = Vec::new();
+        for item in std::fs::read_dir(self.dir()).map_err(fail)? {
+            let item = item.map_err(fail)?;
+            let name = item.file_name();
+            let name = name.to_string_lossy();
+            if ["torn-", "damaged-", files::Staged::PREFIX]
+                .iter()
+                .any(|prefix| name.starts_with(prefix))
+            {
+                found.push(item.path());
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    fn make_folder(&self) -> Result<(), LedgerError> {
+        if read::check_folder(self.dir())? {
+            return Ok(());
+        }
+        files::make_private_folder(self.dir())?;
+        if let Some(parent) = self.dir().parent() {
+            files::sync_folder(parent)?;
+        }
+        read::check_folder(self.dir()).map(|_| ())
+    }
+}

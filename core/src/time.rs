@@ -13,6 +13,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Time(i64);
 
 impl Time {
+    /// 1970-01-01T00:00:00.000Z.
+    pub const EPOCH: Self = Self(0);
+
     /// Returns the moment `millis` milliseconds after the Unix epoch, clamped to the years 1 to 9998.
     pub fn from_millis(millis: i64) -> Self {
         Self(millis.clamp(-62_135_596_800_000, 253_370_764_799_999))

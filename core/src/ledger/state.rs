@@ -197,7 +197,8 @@ pub struct State {
     /// Git hooks of ours, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hooks: BTreeMap<String, InstalledHook>,
-    /// Ids of archived tasks, so that no new task takes their name.
+    /// Ids of the tasks that were archived last, at most [`State::ARCHIVED`], so that no new task takes their name. For
+    /// older ones ask [`super::Ledger::is_archived`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub archived: Vec<TaskId>,
 }
@@ -207,6 +208,8 @@ impl State {
     pub const OBSERVATIONS: usize = 500;
     /// How many sessions are kept.
     pub const SESSIONS: usize = 300;
+    /// How many ids of archived tasks are kept.
+    pub const ARCHIVED: usize = 500;
     /// How many runs of checks are kept for one task.
     pub const EVIDENCE: usize = 200;
     /// How many notes are kept for one task.
@@ -331,6 +334,7 @@ impl State {
                         self.archived.push(task_id.clone());
                     }
                 }
+                keep_last(&mut self.archived, Self::ARCHIVED);
             }
         }
     }

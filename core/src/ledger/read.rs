@@ -1,0 +1,528 @@
+//! Reading: the snapshot, then the lines after it. Nothing is locked and nothing is written.
+//!
+//! A reader may come in between the steps of a writer that makes a new snapshot (see `snapshot.rs`): it looks at the
+//! snapshot file again when it is through, and starts anew when that is another file by then.
+use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::frame::{self, Newer, Sum, VERSION};
+use super::{LedgerError, State, Transition, View, newer_version};
+use crate::files;
+use crate::issue::{Issue, IssueKind};
+
+/// The most bytes of one file that are read.
+const LONGEST_FILE: u64 = 512 << 20;
+
+/// The files of a ledger.
+#[derive(Clone, Debug)]
+pub(super) struct Files {
+    /// The folder.
+    pub(super) folder: PathBuf,
+    /// The lines since the snapshot.
+    pub(super) journal: PathBuf,
+    /// The snapshot.
+    pub(super) snapshot: PathBuf,
+    /// The lines between the snapshot before and the present one.
+    pub(super) old_journal: PathBuf,
+    /// The snapshot before.
+    pub(super) old_snapshot: PathBuf,
+}
+
+impl Files {
+    pub(super) fn of(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_path_buf(),
+            journal: folder.join("journal.jsonl"),
+            snapshot: folder.join("state.json"),
+            old_journal: folder.join("journal.old.jsonl"),
+            old_snapshot: folder.join("state.old.json"),
+        }
+    }
+}
+
+/// Which file it was, and how long: enough to tell whether it is still the one that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    device: u64,
+    inode: u64,
+    changed: (i64, i64),
+}
+
+impl Mark {
+    pub(super) fn of(data: &std::fs::Metadata) -> Self {
+        Self {
+            device: data.dev(),
+            inode: data.ino(),
+            changed: (data.mtime(), data.mtime_nsec()),
+        }
+    }
+
+    /// Tells whether it is the same file, whatever was added to it.
+    pub(super) const fn same_file(self, other: Self) -> bool {
+        self.device == other.device && self.inode == other.inode
+    }
+}
+
+/// What was read of the journal file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tail {
+    /// The file; `None` where there is none.
+    pub(super) mark: Option<Mark>,
+    /// Bytes up to the end of the last whole line.
+    pub(super) whole: u64,
+    /// What stands after it.
+    pub(super) torn: Vec<u8>,
+    /// The last record is whole and lacks its newline, or there are whole records in the torn part: it is not cut.
+    pub(super) unterminated: bool,
+    /// Lines in the file.
+    pub(super) lines: u64,
+    /// Something in it is damaged.
+    pub(super) damaged: bool,
+}
+
+/// The ledger as it was read, with what a writer has to know to add to it.
+#[derive(Clone, Debug)]
+pub(super) struct Loaded {
+    /// The state and what was damaged.
+    pub(super) view: View,
+    /// The sum of the last line.
+    pub(super) head: Sum,
+    /// The number of the next line. Numbers of damaged lines are not given out again.
+    pub(super) next: u64,
+    /// The journal.
+    pub(super) tail: Tail,
+    /// The snapshot file; `None` where there is none.
+    pub(super) snapshot: Option<Mark>,
+    /// Its size in bytes.
+    pub(super) snapshot_size: u64,
+    /// The number of the last line it holds.
+    snapshot_seq: u64,
+    /// Where the state came from.
+    pub(super) base: Base,
+    /// Bytes that were read.
+    pub(super) bytes: u64,
+    /// A line was damaged, and no healthy one came after it yet: the chain cannot be checked there.
+    broken: bool,
+}
+
+/// What the lines were added to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Base {
+    /// The snapshot, or nothing in a ledger that has none yet.
+    Snapshot,
+    /// The snapshot before and the lines after it, since the present one is missing.
+    Missing,
+    /// The same, since the present one is damaged.
+    Damaged,
+    /// Something could not be read that may be healthy: nothing may be replaced.
+    Unknown,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    v: u32,
+    seq: u64,
+    transition: Transition,
+    prev: Sum,
+}
+
+#[derive(Deserialize)]
+struct Snapshot {
+    v: u32,
+    seq: u64,
+    head: Sum,
+    state: State,
+}
+
+/// Says what is wrong with the folder itself, if anything. A folder that is not there is fine.
+pub(super) fn check_folder(folder: &Path) -> Result<bool, LedgerError> {
+    let data = match std::fs::symlink_metadata(folder) {
+        Ok(data) => data,
+        Err(error)
+            if matches!(
+                error.kind(),
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+            ) =>
+        {
+            return Ok(false);
+        }
+        Err(error) => {
+            return Err(files::FileError::new("cannot look at", folder, error).into());
+        }
+    };
+    let refuse = |kind, message: &str| Err(LedgerError::Refused(Issue::new(folder, kind, message)));
+    if data.is_symlink() {
+        return refuse(
+            IssueKind::Symlink,
+            "a link stands in the place of the folder",
+        );
+    }
+    if !data.is_dir() {
+        return refuse(
+            IssueKind::NotAFile,
+            "something else stands in the place of the folder",
+        );
+    }
+    if data.uid() != rustix::process::geteuid().as_raw() {
+        return refuse(
+            IssueKind::ForeignOwner,
+            "the folder belongs to another user",
+        );
+    }
+    Ok(true)
+}
+
+/// Opens one of our files: a regular one that belongs to this user. `None` where there is none.
+pub(super) fn open_own(path: &Path) -> Result<Option<(File, std::fs::Metadata)>, Issue> {
+    let Some(file) = files::open_regular(path)? else {
+        return Ok(None);
+    };
+    let data = file
+        .metadata()
+        .map_err(|error| Issue::new(path, IssueKind::Unreadable, error.to_string()))?;
+    if data.uid() != rustix::process::geteuid().as_raw() {
+        return Err(Issue::new(
+            path,
+            IssueKind::ForeignOwner,
+            "the file belongs to another user",
+        ));
+    }
+    Ok(Some((file, data)))
+}
+
+/// Reads what an open file holds from `offset` on.
+pub(super) fn read_from(path: &Path, file: &mut File, offset: u64) -> Result<Vec<u8>, Issue> {
+    use std::io::{Read as _, Seek as _, SeekFrom};
+    let unreadable =
+        |error: std::io::Error| Issue::new(path, IssueKind::Unreadable, error.to_string());
+    if offset > 0 {
+        file.seek(SeekFrom::Start(offset)).map_err(unreadable)?;
+    }
+    let size = file
+        .metadata()
+        .map_err(unreadable)?
+        .size()
+        .saturating_sub(offset);
+    if size > LONGEST_FILE {
+        return Err(Issue::new(
+            path,
+            IssueKind::TooLarge,
+            format!("{size} bytes are more than the {LONGEST_FILE} that are read"),
+        ));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+    file.take(LONGEST_FILE)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    Ok(bytes)
+}
+
+/// Reads the ledger in `files`.
+pub(super) fn load(files: &Files) -> Result<Loaded, LedgerError> {
+    const TRIES: u32 = 20;
+    for attempt in 0.. {
+        let loaded = load_once(files)?;
+        let last = attempt + 1 >= TRIES;
+        if !last && mark_of(&files.snapshot) != loaded.snapshot {
+            // A writer made a new snapshot meanwhile.
+            continue;
+        }
+        if !last && attempt < 3 && !loaded.tail.torn.is_empty() {
+            // A line that is being written at this moment looks torn, and is not.
+            std::thread::sleep(Duration::from_millis(2));
+            continue;
+        }
+        return Ok(loaded);
+    }
+    load_once(files)
+}
+
+fn mark_of(path: &Path) -> Option<Mark> {
+    std::fs::symlink_metadata(path)
+        .ok()
+        .map(|data| Mark::of(&data))
+}
+
+fn load_once(files: &Files) -> Result<Loaded, LedgerError> {
+    let mut loaded = Loaded {
+        view: View::default(),
+        head: frame::origin(),
+        next: 1,
+        tail: Tail::default(),
+        snapshot: None,
+        snapshot_size: 0,
+        snapshot_seq: 0,
+        base: Base::Snapshot,
+        bytes: 0,
+        broken: false,
+    };
+    if !check_folder(&files.folder)? {
+        return Ok(loaded);
+    }
+    loaded.snapshot = mark_of(&files.snapshot);
+    match loaded.take_snapshot(&files.snapshot)? {
+        Taken::Yes => {}
+        Taken::Absent => loaded.base = Base::Missing,
+        Taken::Damaged => loaded.base = Base::Damaged,
+        Taken::Unreadable => loaded.base = Base::Unknown,
+    }
+    if loaded.base != Base::Snapshot {
+        let old = loaded.take_snapshot(&files.old_snapshot)?;
+        if old == Taken::Unreadable {
+            loaded.base = Base::Unknown;
+        }
+        match loaded.feed_file(&files.old_journal)? {
+            Some(fed) => fed.report(&files.old_journal, &mut loaded),
+            // Neither a snapshot nor anything older: a young ledger.
+            None if loaded.base == Base::Missing && old == Taken::Absent => {
+                loaded.base = Base::Snapshot;
+            }
+            None => {}
+        }
+        if loaded.base == Base::Missing && !loaded.view.issues.is_empty() {
+            loaded.view.issues.push(Issue::new(
+                &files.snapshot,
+                IssueKind::Missing,
+                "the snapshot is gone, and what it was made of is damaged",
+            ));
+        }
+    }
+    if let Some(fed) = loaded.feed_file(&files.journal)? {
+        fed.report(&files.journal, &mut loaded);
+        loaded.tail = fed;
+    }
+    Ok(loaded)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    Yes,
+    Absent,
+    Damaged,
+    Unreadable,
+}
+
+impl Tail {
+    fn report(&self, path: &Path, loaded: &mut Loaded) {
+        if !self.torn.is_empty() {
+            let zeroed = self.torn.contains(&0);
+            loaded.view.issues.push(Issue::new(
+                path,
+                if zeroed { IssueKind::Zeroed } else { IssueKind::Torn },
+                format!(
+                    "line {}: {} bytes at the end are no whole record; the next writer puts them aside",
+                    self.lines + 1,
+                    self.torn.len()
+                ),
+            ));
+            loaded.next += 1;
+        }
+    }
+}
+
+impl Loaded {
+    fn take_snapshot(&mut self, path: &Path) -> Result<Taken, LedgerError> {
+        let read = open_own(path).and_then(|found| match found {
+            Some((mut file, data)) => {
+                read_from(path, &mut file, 0).map(|bytes| Some((bytes, data)))
+            }
+            None => Ok(None),
+        });
+        let (bytes, data) = match read {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(Taken::Absent),
+            Err(issue) => {
+                self.view.issues.push(issue);
+                return Ok(Taken::Unreadable);
+            }
+        };
+        self.bytes += bytes.len() as u64;
+        let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+        if let Err(kind) = frame::check(line) {
+            let kind = if bytes.is_empty() {
+                IssueKind::Torn
+            } else {
+                kind
+            };
+            self.view.issues.push(Issue::new(
+                path,
+                kind,
+                "the snapshot is damaged; older records are used in its place",
+            ));
+            return Ok(Taken::Damaged);
+        }
+        let snapshot: Snapshot =
+            frame::parse(line).map_err(|newer| newer_version(path, 1, &newer))?;
+        if snapshot.v != VERSION {
+            let newer = Newer {
+                version: Some(snapshot.v),
+            };
+            return Err(newer_version(path, 1, &newer));
+        }
+        self.snapshot_size = data.size();
+        self.view.state = snapshot.state;
+        self.view.seq = snapshot.seq;
+        self.snapshot_seq = snapshot.seq;
+        self.next = snapshot.seq + 1;
+        self.head = snapshot.head;
+        Ok(Taken::Yes)
+    }
+
+    /// Adds the lines of a file. What is wrong with the file as such becomes an issue.
+    fn feed_file(&mut self, path: &Path) -> Result<Option<Tail>, LedgerError> {
+        let read = open_own(path).and_then(|found| match found {
+            Some((mut file, data)) => {
+                read_from(path, &mut file, 0).map(|bytes| Some((bytes, data)))
+            }
+            None => Ok(None),
+        });
+        match read {
+            Ok(Some((bytes, data))) => {
+                self.bytes += bytes.len() as u64;
+                let mut tail = Tail {
+                    mark: Some(Mark::of(&data)),
+                    ..Tail::default()
+                };
+                self.feed(path, &bytes, &mut tail)?;
+                Ok(Some(tail))
+            }
+            Ok(None) => Ok(None),
+            Err(issue) => {
+                self.view.issues.push(issue);
+                self.base = Base::Unknown;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Adds lines. `tail` says what was read of the file before and is brought up to date.
+    pub(super) fn feed(
+        &mut self,
+        path: &Path,
+        bytes: &[u8],
+        tail: &mut Tail,
+    ) -> Result<(), LedgerError> {
+        for raw in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let Some(line) = raw.strip_suffix(b"\n") else {
+                self.feed_rest(path, raw, tail)?;
+                break;
+            };
+            tail.lines += 1;
+            tail.whole += raw.len() as u64;
+            if let Err(kind) = frame::check(line) {
+                tail.damaged = true;
+                self.feed_damaged(path, line, kind, tail.lines)?;
+            } else {
+                tail.damaged |= !self.feed_record(path, line, tail.lines)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The last line, which lacks its newline.
+    fn feed_rest(&mut self, path: &Path, raw: &[u8], tail: &mut Tail) -> Result<(), LedgerError> {
+        let number = tail.lines + 1;
+        if frame::check(raw).is_ok() {
+            tail.lines = number;
+            tail.whole += raw.len() as u64;
+            tail.unterminated = true;
+            tail.damaged |= !self.feed_record(path, raw, number)?;
+        } else if frame::salvage(raw).is_empty() {
+            tail.torn = raw.to_vec();
+        } else {
+            tail.lines = number;
+            tail.whole += raw.len() as u64;
+            tail.unterminated = true;
+            tail.damaged = true;
+            self.feed_damaged(path, raw, IssueKind::Corrupt, number)?;
+        }
+        Ok(())
+    }
+
+    fn feed_damaged(
+        &mut self,
+        path: &Path,
+        line: &[u8],
+        kind: IssueKind,
+        number: u64,
+    ) -> Result<(), LedgerError> {
+        let saved = frame::salvage(line);
+        let what = if kind == IssueKind::Zeroed {
+            "holds zero bytes"
+        } else if kind == IssueKind::Checksum {
+            "does not match its checksum"
+        } else {
+            "is no record"
+        };
+        let message = if saved.is_empty() {
+            format!("line {number} {what}")
+        } else {
+            format!(
+                "line {number} {what}; whole records in it were read: {}",
+                saved.len()
+            )
+        };
+        self.view.issues.push(Issue::new(path, kind, message));
+        self.broken = true;
+        self.next += 1;
+        for record in saved {
+            self.feed_record(path, record, number)?;
+            self.broken = true;
+        }
+        Ok(())
+    }
+
+    /// Adds one record whose frame is sound. Returns whether nothing was wrong with its place in the chain.
+    fn feed_record(
+        &mut self,
+        path: &Path,
+        record: &[u8],
+        number: u64,
+    ) -> Result<bool, LedgerError> {
+        let line: Line =
+            frame::parse(record).map_err(|newer| newer_version(path, number, &newer))?;
+        if line.v != VERSION {
+            let newer = Newer {
+                version: Some(line.v),
+            };
+            return Err(newer_version(path, number, &newer));
+        }
+        let sum = frame::check(record).unwrap_or_default();
+        if line.seq <= self.view.seq {
+            // Lines up to the snapshot are left in the journal when a writer was stopped between two steps.
+            if line.seq > self.snapshot_seq {
+                self.view.issues.push(Issue::new(
+                    path,
+                    IssueKind::Corrupt,
+                    format!(
+                        "line {number} repeats the number {} and is left out",
+                        line.seq
+                    ),
+                ));
+                return Ok(false);
+            }
+            return Ok(true);
+        }
+        let follows = line.prev == self.head || self.broken;
+        if !follows {
+            self.view.issues.push(Issue::new(
+                path,
+                IssueKind::Checksum,
+                format!(
+                    "line {number} (record {}) does not follow record {}: records between them are gone",
+                    line.seq, self.view.seq
+                ),
+            ));
+        }
+        self.view.state.apply(line.seq, &line.transition);
+        self.view.seq = line.seq;
+        self.next = self.next.max(line.seq + 1);
+        sum.clone_into(&mut self.head);
+        self.broken = false;
+        Ok(follows)
+    }
+}
