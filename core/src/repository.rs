@@ -248,9 +248,10 @@ impl Repository {
             ) => Err(error),
             Err(error) => {
                 // What libgit2 cannot open, git decides: it knows more extensions, and its rules of ownership count.
-                let why = match &error {
-                    RepositoryError::Unreadable { why, .. } => Some(why.clone()),
-                    _ => None,
+                let why = if let RepositoryError::Unreadable { why, .. } = &error {
+                    Some(why.clone())
+                } else {
+                    None
                 };
                 let Some(program) = program else {
                     return Err(why.map_or(error, |why| RepositoryError::NoGit { why }));

@@ -540,7 +540,7 @@ fn shapes_that_libgit2_cannot_open_are_read_by_git() {
     let mut shapes = vec![partial];
     let mut reftable = git_command(&scratch.top);
     if reftable
-        .args(["init", "-q", "--ref-format=reftable", "table"])
+        .args(["init", "-q", "-b", "main", "--ref-format=reftable", "table"])
         .status()
         .unwrap()
         .success()

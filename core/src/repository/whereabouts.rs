@@ -45,7 +45,6 @@ pub fn whereabouts(
             return Ok(Whereabouts::Same);
         }
         Ok(_) if holds(&old, &recorded.worktree_id) => return Ok(Whereabouts::Copied),
-        Ok(_) => {}
         Err(error)
             if !matches!(
                 error.kind(),
@@ -55,7 +54,7 @@ pub fn whereabouts(
             // It cannot be shown to be gone.
             return Ok(Whereabouts::Copied);
         }
-        Err(_) => {}
+        Ok(_) | Err(_) => {}
     }
     let moved_within = here.dev() == recorded.device;
     Ok(if moved_within && here.ino() != recorded.inode {
