@@ -53,6 +53,14 @@ pub enum AgentError {
         /// What shows it.
         proof: String,
     },
+    /// Somebody else changed the agent's files in the meantime, and what was asked for no longer fits.
+    #[error("{agent}: {what}")]
+    Conflict {
+        /// The agent's name.
+        agent: &'static str,
+        /// What contradicts what.
+        what: String,
+    },
     /// The agent's files are not as expected.
     #[error("{}: {}", .0.path.display(), .0.message)]
     Damaged(Issue),
@@ -79,6 +87,7 @@ impl Explain for AgentError {
             Self::NotInstalled { .. } => "agent-not-installed",
             Self::NoSession { .. } => "no-such-session",
             Self::InUse { .. } => "agent-in-use",
+            Self::Conflict { .. } => "agent-conflict",
             Self::Damaged(_) => "agent-store-damaged",
             Self::Payload { .. } => "hook-payload",
             Self::File(error) => error.code(),
@@ -90,6 +99,7 @@ impl Explain for AgentError {
         match self {
             Self::NoSession { .. } => Exit::Missing,
             Self::InUse { .. } => Exit::Busy,
+            Self::Conflict { .. } => Exit::Conflict,
             Self::Unsupported { .. }
             | Self::NotInstalled { .. }
             | Self::Damaged(_)

@@ -1,0 +1,588 @@
+//! The plugin's tasks at a place, judged as far as its own records allow.
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use takeup_core::agent::{ForeignTask, Found};
+use takeup_core::env::Env;
+use takeup_core::ids::{SessionId, SessionRef, TaskId};
+use takeup_core::issue::{Issue, IssueKind};
+use takeup_core::process::Liveness;
+use takeup_core::repository::Place;
+use takeup_core::review::Review;
+use takeup_core::status::Status;
+
+use crate::fingerprint::{self, CLEAN_TREE, FingerprintError, PluginFingerprint};
+use crate::sidecar::{self, FoundIdentity, Identity, Object, Paths};
+
+/// Lists the plugin's tasks at a place. One fingerprint at the most, whatever their number.
+pub(crate) fn tasks(env: &Env, place: &Place) -> Found<ForeignTask> {
+    let paths = Paths::new(&place.root);
+    let (listing, identities) = sidecar::identities(&paths);
+    let mut found = Found {
+        items: Vec::with_capacity(identities.items.len()),
+        issues: identities.issues,
+    };
+    if identities.items.is_empty() {
+        return found;
+    }
+    let reviews = sidecar::reviews(&paths, &listing);
+    found.issues.extend(reviews.issues);
+    let present = Present::new(env, place);
+    let mut context = Context {
+        paths: &paths,
+        manifests: HashMap::new(),
+        roots: HashMap::new(),
+    };
+    for item in identities.items {
+        let identity = &item.identity;
+        let (Ok(task_id), Ok(session)) = (
+            TaskId::new(identity.task.as_str()),
+            SessionId::new(identity.session.as_str()),
+        ) else {
+            found.issues.push(Issue::new(
+                &item.path,
+                IssueKind::Corrupt,
+                "its task or session is no identifier",
+            ));
+            continue;
+        };
+        let session = SessionRef::new(crate::agent_id(), session);
+        let root_matches = context.root_matches(&place.root, &identity.root);
+        let closed = identity.status.is_closed();
+        let content = if closed || !root_matches {
+            // Not asked: the verdict does not depend on it.
+            takeup_core::verdict::Content::NeverRecorded
+        } else {
+            present.judge(&item)
+        };
+        let review = if closed {
+            None
+        } else {
+            waiting(&paths, &reviews.items, identity, &task_id, &session)
+        };
+        let parts = context.parts(identity, closed, &mut found.issues);
+        found.items.push(ForeignTask {
+            task_id,
+            title: parts.title,
+            session,
+            status: identity.status,
+            root: identity.root.clone(),
+            root_matches,
+            content,
+            fingerprint: sidecar::printable(&identity.latest),
+            updated_at: identity
+                .updated_at
+                .parse()
+                .unwrap_or_else(|_| file_time(item.written)),
+            revision: identity.object.revision(),
+            resumed_to: identity
+                .resumed_to
+                .as_deref()
+                .and_then(|id| SessionId::new(id).ok()),
+            review,
+            allowed: parts.allowed,
+            avoided: parts.avoided,
+            checks: parts.checks,
+            open_effects: Vec::new(),
+            liveness: Liveness::Unknown {
+                why: "the plugin's records name no process".to_owned(),
+            },
+        });
+    }
+    found
+}
+
+/// The question that stands in the way of an identity. A changed status does not lift it: the plugin overwrites
+/// `human-review` with `stale-task` as soon as any file changes, and the question is still there.
+fn waiting(
+    paths: &Paths,
+    requests: &[(PathBuf, sidecar::Request)],
+    identity: &Identity,
+    task: &TaskId,
+    session: &SessionRef,
+) -> Option<Review> {
+    let exact = paths.review(Some(&identity.task), Some(&identity.session));
+    let (path, request) = sidecar::find_request(
+        requests,
+        &exact,
+        &identity.task,
+        Some(&identity.session),
+        None,
+    )?;
+    let its_own = path == &exact || request.session.as_deref() == Some(identity.session.as_str());
+    (its_own || identity.status == Status::HumanReview)
+        .then(|| request.waiting(task, session))
+        .flatten()
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "clamped by the type of times"
+)]
+fn file_time(nanoseconds: i128) -> takeup_core::time::Time {
+    takeup_core::time::Time::from_millis((nanoseconds / 1_000_000) as i64)
+}
+
+/// What belongs to a task beside its identity.
+#[derive(Clone, Default)]
+struct Parts {
+    title: String,
+    allowed: Vec<String>,
+    avoided: Vec<String>,
+    checks: Vec<String>,
+}
+
+struct Context<'a> {
+    paths: &'a Paths,
+    manifests: HashMap<String, Option<Object>>,
+    roots: HashMap<PathBuf, bool>,
+}
+
+impl Context<'_> {
+    fn root_matches(&mut self, here: &Path, recorded: &Path) -> bool {
+        if recorded == here {
+            return true;
+        }
+        *self
+            .roots
+            .entry(recorded.to_path_buf())
+            .or_insert_with(|| recorded.canonicalize().is_ok_and(|real| real == here))
+    }
+
+    fn manifest(&mut self, task: &str, issues: &mut Vec<Issue>) -> Option<Object> {
+        if let Some(known) = self.manifests.get(task) {
+            return known.clone();
+        }
+        let read = match sidecar::read(&self.paths.manifest(task)) {
+            Ok(document) => document.map(|document| document.object),
+            Err(issue) => {
+                issues.push(issue);
+                None
+            }
+        };
+        self.manifests.insert(task.to_owned(), read.clone());
+        read
+    }
+
+    fn parts(&mut self, identity: &Identity, closed: bool, issues: &mut Vec<Issue>) -> Parts {
+        let manifest = self
+            .manifest(&identity.task, issues)
+            .filter(|manifest| manifest.text("id") == Some(identity.task.as_str()));
+        let lists = |object: Option<&Object>, key: &str| -> Vec<String> {
+            object
+                .and_then(|object| object.texts(key))
+                .unwrap_or_default()
+                .iter()
+                .map(|text| sidecar::printable(text))
+                .collect()
+        };
+        let mut parts = Parts {
+            title: manifest
+                .as_ref()
+                .and_then(|manifest| manifest.text("task"))
+                .map_or_else(|| identity.task.clone(), sidecar::printable),
+            allowed: lists(manifest.as_ref(), "allowedEditGlobs"),
+            avoided: lists(manifest.as_ref(), "avoidEditGlobs"),
+            checks: lists(manifest.as_ref(), "requiredCommands"),
+        };
+        if closed {
+            return parts;
+        }
+        match sidecar::read(&self.paths.workflow(&identity.session)) {
+            Ok(Some(workflow))
+                if workflow.object.text("taskId") == Some(identity.task.as_str()) =>
+            {
+                let workflow = &workflow.object;
+                if let Some(boundary) = workflow.get("editBoundary").and_then(sidecar::Json::object)
+                    && boundary
+                        .texts("allowedEditGlobs")
+                        .is_some_and(|globs| !globs.is_empty())
+                {
+                    parts.allowed = lists(Some(boundary), "allowedEditGlobs");
+                    parts.avoided = lists(Some(boundary), "avoidEditGlobs");
+                }
+                if parts.checks.is_empty() {
+                    parts.checks = lists(Some(workflow), "requiredTests");
+                }
+            }
+            Ok(Some(_) | None) => {}
+            Err(issue) => issues.push(issue),
+        }
+        parts
+    }
+}
+
+/// The present tree as the plugin sees it, looked at once and only if somebody asks.
+struct Present<'a> {
+    env: &'a Env,
+    place: &'a Place,
+    fingerprint: OnceCell<Result<PluginFingerprint, FingerprintError>>,
+    overlooked: OnceCell<Option<String>>,
+    head: OnceCell<Option<String>>,
+}
+
+impl<'a> Present<'a> {
+    const fn new(env: &'a Env, place: &'a Place) -> Self {
+        Self {
+            env,
+            place,
+            fingerprint: OnceCell::new(),
+            overlooked: OnceCell::new(),
+            head: OnceCell::new(),
+        }
+    }
+
+    /// Compares what an identity left with the present tree. Equal digests are no proof where the plugin is blind.
+    fn judge(&self, item: &FoundIdentity) -> takeup_core::verdict::Content {
+        use takeup_core::verdict::Content;
+        let taken = self
+            .fingerprint
+            .get_or_init(|| fingerprint::fingerprint(&self.place.root, self.env));
+        let taken = match taken {
+            Ok(taken) => taken,
+            Err(error) => return Content::LookIncomplete(error.to_string()),
+        };
+        if !taken.equals(&item.identity.latest) {
+            return Content::Differs;
+        }
+        if let Some(why) = taken.blind.first() {
+            return Content::Blind(format!("OpenCode++'s fingerprint is equal, but {why}"));
+        }
+        let overlooked = self.overlooked.get_or_init(|| {
+            fingerprint::overlooked(&self.place.root, self.env)
+                .unwrap_or_else(|error| Some(error.to_string()))
+        });
+        if let Some(why) = overlooked {
+            return Content::Blind(format!("OpenCode++'s fingerprint is equal, but {why}"));
+        }
+        if let Some(left) = item.identity.own_head() {
+            let now = self
+                .head
+                .get_or_init(|| head(&self.place.root, self.env))
+                .as_deref();
+            return if now == Some(left) {
+                self.agents_file(item).unwrap_or(Content::Equal)
+            } else {
+                Content::Blind(
+                    "OpenCode++'s fingerprint is equal, but it does not cover HEAD, which has moved since".to_owned(),
+                )
+            };
+        }
+        if item.identity.latest == CLEAN_TREE {
+            return Content::Blind(
+                "the tree is clean, and OpenCode++ records the same fingerprint for every clean tree of every commit, so \
+                 nothing says which content was left"
+                    .to_owned(),
+            );
+        }
+        self.head_moved(item)
+            .or_else(|| self.agents_file(item))
+            .unwrap_or(Content::Equal)
+    }
+
+    /// The digest covers what differs from HEAD, and not which commit HEAD is. Whether HEAD moved since the record was
+    /// written is seen from the times of git's own files.
+    fn head_moved(&self, item: &FoundIdentity) -> Option<takeup_core::verdict::Content> {
+        let blind = |why: &str| {
+            Some(takeup_core::verdict::Content::Blind(format!(
+                "OpenCode++'s fingerprint is equal, but it does not cover HEAD, {why}"
+            )))
+        };
+        let Some(moved) = modified(&self.place.git_dir.join("logs/HEAD")) else {
+            return blind("and there is no log of HEAD that says whether it moved since");
+        };
+        let pointer = self.place.git_dir.join("HEAD");
+        let pointed = modified(&pointer).unwrap_or(i128::MAX);
+        // The branch may have been moved from another work tree, which leaves the log of this HEAD alone.
+        let branch = takeup_core::files::read_bounded(&pointer, 4096)
+            .ok()
+            .flatten()
+            .and_then(|bytes| String::from_utf8(bytes).ok())
+            .and_then(|text| {
+                text.strip_prefix("ref: ")
+                    .map(|name| name.trim().to_owned())
+            })
+            .and_then(|name| modified(&self.place.common_dir.join("logs").join(name)))
+            .unwrap_or(0);
+        if moved.max(pointed).max(branch) > item.written {
+            return blind("which moved since");
+        }
+        None
+    }
+
+    /// `AGENTS.md` at the top is content, and the plugin leaves it out.
+    fn agents_file(&self, item: &FoundIdentity) -> Option<takeup_core::verdict::Content> {
+        let meta = self.place.root.join("AGENTS.md").symlink_metadata().ok()?;
+        let changed = i128::from(meta.ctime()) * 1_000_000_000 + i128::from(meta.ctime_nsec());
+        (changed > item.written).then(|| {
+            takeup_core::verdict::Content::Blind(
+                "OpenCode++'s fingerprint is equal, but it leaves out AGENTS.md, which was written since".to_owned(),
+            )
+        })
+    }
+}
+
+/// When a file was last changed, in nanoseconds since the epoch.
+fn modified(path: &Path) -> Option<i128> {
+    let meta = path.symlink_metadata().ok()?;
+    Some(i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec()))
+}
+
+/// Returns the commit HEAD names.
+pub(crate) fn head(root: &Path, env: &Env) -> Option<String> {
+    let output = Command::new("git")
+        .args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
+        .current_dir(root)
+        .env_clear()
+        .envs(env.vars())
+        .env_remove("GIT_DIR")
+        .env_remove("GIT_WORK_TREE")
+        .env_remove("GIT_INDEX_FILE")
+        .env_remove("GIT_COMMON_DIR")
+        .env("GIT_NO_LAZY_FETCH", "1")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let id = text.trim();
+    (output.status.success() && !id.is_empty()).then(|| id.to_owned())
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test's own files")]
+mod tests {
+    use super::*;
+    use crate::testing::Repo;
+    use takeup_core::review::ReviewState;
+    use takeup_core::verdict::Content;
+
+    fn only(repo: &Repo) -> ForeignTask {
+        let found = tasks(&repo.env, &repo.place);
+        assert_eq!(found.issues, Vec::new());
+        assert_eq!(found.items.len(), 1);
+        found.items.into_iter().next().unwrap()
+    }
+
+    #[test]
+    fn equal_digests_are_a_proof_only_where_the_plugin_is_not_blind() {
+        let repo = Repo::new();
+        repo.sh("echo changed > src/a");
+        repo.identity("fix-login", "ses_old", "active");
+        assert_eq!(only(&repo).content, Content::Equal);
+        repo.sh("echo other > src/a");
+        assert_eq!(only(&repo).content, Content::Differs);
+        repo.sh("echo changed > src/a");
+        assert_eq!(only(&repo).content, Content::Equal);
+        // The same difference on another commit.
+        repo.sh("echo b > b; git add b; git commit -qm b");
+        assert!(matches!(only(&repo).content, Content::Blind(why) if why.contains("HEAD")));
+    }
+
+    #[test]
+    fn a_clean_tree_proves_nothing_unless_head_is_known() {
+        let repo = Repo::new();
+        let path = repo.identity("fix-login", "ses_old", "active");
+        assert!(matches!(only(&repo).content, Content::Blind(why) if why.contains("clean")));
+        let mut object = sidecar::read(&path).unwrap().unwrap().object;
+        sidecar::note_head(&mut object, head(&repo.place.root, &repo.env).as_deref());
+        std::fs::write(&path, sidecar::Json::Object(object).pretty()).unwrap();
+        assert_eq!(only(&repo).content, Content::Equal);
+        repo.sh("echo b > b; git add b; git commit -qm b");
+        assert!(matches!(only(&repo).content, Content::Blind(why) if why.contains("HEAD")));
+    }
+
+    #[test]
+    fn what_the_plugin_leaves_out_is_no_proof() {
+        let repo = Repo::new();
+        repo.sh("echo agents > AGENTS.md; git add AGENTS.md; git commit -qm agents; echo changed > src/a");
+        repo.identity("fix-login", "ses_old", "active");
+        assert_eq!(only(&repo).content, Content::Equal);
+        repo.sh("echo more >> AGENTS.md");
+        assert!(matches!(only(&repo).content, Content::Blind(why) if why.contains("AGENTS.md")));
+        let repo = Repo::new();
+        repo.sh("echo changed > src/a; git update-index --assume-unchanged src/b");
+        repo.identity("fix-login", "ses_old", "active");
+        repo.sh("echo hidden > src/b");
+        assert!(matches!(only(&repo).content, Content::Blind(why) if why.contains("overlook")));
+    }
+
+    #[test]
+    fn a_pending_question_outlives_the_status() {
+        let repo = Repo::new();
+        repo.identity("fix-login", "ses_old", "stale-task");
+        let order = sidecar::Collation::new().unwrap();
+        let draft = sidecar::Draft {
+            task: Some("fix-login"),
+            session: Some("ses_old"),
+            reason: sidecar::BOUNDARY,
+            title: "May it edit more?",
+            explanation: "Needs \u{1b}[31mred",
+            required_action: "decide",
+            resume_condition: "decided",
+            commands: &[],
+            files: &["x.ts".to_owned()],
+            current: &[],
+            requested: None,
+            boundary_revision: Some(1),
+            at: "2026-03-01T10:00:00.000Z",
+        };
+        let path = Paths::new(&repo.place.root).review(Some("fix-login"), Some("ses_old"));
+        let object = draft.over(None, &order).unwrap();
+        std::fs::write(path, sidecar::Json::Object(object).pretty()).unwrap();
+        let review = only(&repo).review.unwrap();
+        assert_eq!(review.state, ReviewState::Pending);
+        assert_eq!(review.requested_boundary, ["x.ts"]);
+        assert!(!review.explanation.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn one_look_whatever_the_number() {
+        let repo = Repo::new();
+        repo.sh("echo changed > src/a");
+        let path = repo.identity("fix-login", "ses_0", "active");
+        let text = std::fs::read_to_string(&path).unwrap();
+        for n in 1..300 {
+            std::fs::write(
+                path.with_file_name(format!("task-identity-fix-login-ses-{n}.json")),
+                text.replace("ses_0", &format!("ses_{n}")),
+            )
+            .unwrap();
+        }
+        // A git that counts its calls, in front of the real one.
+        let bin = repo.folder.path().join("bin");
+        std::fs::create_dir_all(&bin).unwrap();
+        let count = repo.folder.path().join("count");
+        let real = repo.output("command -v git");
+        std::fs::write(
+            bin.join("git"),
+            format!(
+                "#!/bin/sh\necho \"$1\" >> '{}'\nexec '{real}' \"$@\"\n",
+                count.display()
+            ),
+        )
+        .unwrap();
+        repo.sh_in(&bin, "chmod +x git");
+        let path_var = format!("{}:{}", bin.display(), repo.env.text("PATH").unwrap());
+        let vars: Vec<_> = repo
+            .env
+            .vars()
+            .filter(|(name, _)| *name != "PATH")
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .chain([("PATH".into(), path_var.into())])
+            .collect();
+        let env = Env::of(vars, &repo.place.root);
+        let found = tasks(&env, &repo.place);
+        assert_eq!(found.items.len(), 300);
+        assert!(
+            found
+                .items
+                .iter()
+                .all(|task| task.content == Content::Equal)
+        );
+        let calls = std::fs::read_to_string(count).unwrap();
+        assert_eq!(calls, "config\nrev-parse\ndiff\nstatus\nls-files\n");
+    }
+
+    #[test]
+    fn a_hostile_sidecar_harms_nothing() {
+        let repo = Repo::new();
+        repo.sh("echo changed > src/a");
+        let good = repo.identity("fix-login", "ses_old", "active");
+        let text = std::fs::read_to_string(&good).unwrap();
+        let put = |name: &str, content: &str| {
+            std::fs::write(
+                good.with_file_name(format!("task-identity-{name}.json")),
+                content,
+            )
+            .unwrap();
+        };
+        put(
+            "traversal",
+            &text.replace("fix-login", "../../../etc/passwd"),
+        );
+        put(
+            "root",
+            &text.replace(repo.place.root.to_str().unwrap(), "/etc"),
+        );
+        put("escape", &text.replace("ses_old", "ses_\\u001b[31m"));
+        put("deep", &"[".repeat(2_000_000));
+        put("broken", "{broken");
+        put("schema", &text.replace("task-resume.v1", "task-resume.v2"));
+        std::fs::create_dir_all(good.with_file_name("task-identity-folder.json")).unwrap();
+        std::os::unix::fs::symlink(
+            "/etc/passwd",
+            good.with_file_name("task-identity-link.json"),
+        )
+        .unwrap();
+        let large = std::fs::File::create(good.with_file_name("task-identity-large.json")).unwrap();
+        large.set_len(100 << 20).unwrap();
+        std::fs::create_dir_all(repo.place.root.join(".agent-context/runs")).unwrap();
+        std::os::unix::fs::symlink(
+            "/etc",
+            repo.place.root.join(".agent-context/runs/fix-login"),
+        )
+        .unwrap();
+        let found = tasks(&repo.env, &repo.place);
+        let mut kinds: Vec<_> = found
+            .issues
+            .iter()
+            .map(|issue| {
+                (
+                    issue.path.file_name().unwrap().to_str().unwrap().to_owned(),
+                    issue.kind,
+                )
+            })
+            .collect();
+        kinds.sort();
+        let named = |name: &str, kind| (name.to_owned(), kind);
+        assert_eq!(
+            kinds,
+            [
+                named("fix-login", IssueKind::Symlink),
+                named("task-identity-broken.json", IssueKind::Corrupt),
+                named("task-identity-deep.json", IssueKind::Corrupt),
+                named("task-identity-escape.json", IssueKind::Corrupt),
+                named("task-identity-folder.json", IssueKind::NotAFile),
+                named("task-identity-large.json", IssueKind::TooLarge),
+                named("task-identity-link.json", IssueKind::Symlink),
+                named("task-identity-schema.json", IssueKind::UnknownVersion),
+            ]
+        );
+        let mut tasks: Vec<_> = found
+            .items
+            .iter()
+            .map(|task| (task.task_id.as_str(), task.root_matches))
+            .collect();
+        tasks.sort_unstable();
+        assert_eq!(
+            tasks,
+            [
+                ("etc-passwd", true),
+                ("fix-login", false),
+                ("fix-login", true)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_linked_folder_is_not_entered() {
+        let repo = Repo::new();
+        let elsewhere = Repo::new();
+        elsewhere.identity("fix-login", "ses_old", "active");
+        std::os::unix::fs::symlink(
+            elsewhere.place.root.join(".agent-context"),
+            repo.place.root.join(".agent-context"),
+        )
+        .unwrap();
+        let found = tasks(&repo.env, &repo.place);
+        assert!(found.items.is_empty());
+        assert_eq!(
+            found.issues.first().map(|issue| issue.kind),
+            Some(IssueKind::Symlink)
+        );
+    }
+}
