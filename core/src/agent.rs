@@ -502,6 +502,15 @@ pub trait Agent: Send + Sync {
         })
     }
 
+    /// Writes what could be recovered of a session as a new session of the agent; the old one stays as it is.
+    fn recover_as_session(&self, env: &Env, id: &str) -> Result<Received, AgentError> {
+        let _ = (env, id);
+        Err(AgentError::Unsupported {
+            agent: self.name(),
+            what: "recover a session into a new one",
+        })
+    }
+
     /// Lists tasks kept in the agent's own format at this place. Reads only.
     fn tasks(&self, env: &Env, place: &Place) -> Found<ForeignTask> {
         let _ = (env, place);

@@ -9,8 +9,8 @@ use takeup_core::process::{Liveness, ProcessIdentity};
 use takeup_core::time::Time;
 
 use crate::processes::{Look, Processes, Running};
-use crate::text::clean;
 use crate::wire::Status;
+use takeup_core::text::one_line;
 
 /// How far clocks may differ: a start time is rounded to whole clock ticks, and counted from a boot time in seconds.
 const SLACK_MS: i64 = 2_000;
@@ -74,18 +74,22 @@ fn owner(pid: u32, signs: &Signs<'_>, processes: &dyn Processes) -> Owner {
         return Owner::Dead(format!("{pid} is no process number"));
     }
     let running = match processes.look(pid) {
-        Look::Gone => return Owner::Dead(format!("process {pid} is gone")),
-        Look::Zombie => return Owner::Dead(format!("process {pid} has ended (a zombie)")),
+        Look::Gone => return Owner::Dead(format!("process {pid} has ended")),
         Look::Unknown(why) => return Owner::Unclear(format!("process {pid}: {why}")),
         Look::Running(running) => running,
     };
     let name = running.name.as_deref().map_or_else(
         || "of unknown name".to_owned(),
-        |name| format!("`{}`", clean(name, 40)),
+        |name| format!("`{}`", one_line(name, 40)),
     );
-    let is_jcode = running.name.as_deref().is_some_and(|name| name.contains("jcode"));
+    let is_jcode = running
+        .name
+        .as_deref()
+        .is_some_and(|name| name.contains("jcode"));
     if pid == 1 && !is_jcode {
-        return Owner::Dead(format!("process 1 ({name}) is the system's first, not jcode"));
+        return Owner::Dead(format!(
+            "process 1 ({name}) is the system's first, not jcode"
+        ));
     }
     let Some(started) = running.started_at else {
         return Owner::Unclear(format!(
@@ -99,7 +103,9 @@ fn owner(pid: u32, signs: &Signs<'_>, processes: &dyn Processes) -> Owner {
             contradicted(pid, &name, is_jcode, started, recorded, signs, running)
         }
         Some(recorded) => Owner::Alive(
-            format!("process {pid} ({name}) runs since {started}, before it was recorded at {recorded}"),
+            format!(
+                "process {pid} ({name}) runs since {started}, before it was recorded at {recorded}"
+            ),
             running.identity,
         ),
         None => Owner::Unclear(format!(
@@ -132,7 +138,9 @@ fn contradicted(
     };
     if is_jcode {
         return Owner::Alive(
-            format!("process {pid} ({name}) runs since {started}, and its marker was written at {written}"),
+            format!(
+                "process {pid} ({name}) runs since {started}, and its marker was written at {written}"
+            ),
             running.identity,
         );
     }
@@ -159,23 +167,31 @@ pub(crate) fn judge(signs: &Signs<'_>, processes: &dyn Processes, now: Time) -> 
         Status::Compacted => ended("it was compacted", signs, None),
         Status::RateLimited => {
             let proof = "jcode's status is RateLimited";
-            ended(proof, signs, Some((InterruptionReason::UsageLimit, proof.to_owned())))
+            ended(
+                proof,
+                signs,
+                Some((InterruptionReason::UsageLimit, proof.to_owned())),
+            )
         }
         Status::Error(message) => {
-            let proof = format!("an error ended it: {}", clean(message, 200));
-            ended(&proof, signs, Some((InterruptionReason::Error, proof.clone())))
+            let proof = format!("an error ended it: {}", one_line(message, 200));
+            ended(
+                &proof,
+                signs,
+                Some((InterruptionReason::Error, proof.clone())),
+            )
         }
         Status::Crashed(message) => crashed_by_status(message.as_deref()),
-        Status::Unknown(word) => unknown(&clean(word, 40), &pids, signs, processes),
+        Status::Unknown(word) => unknown(&one_line(word, 40), &pids, signs, processes),
     }
 }
 
-fn interruption(reason: InterruptionReason, proof: String) -> Option<Interruption> {
-    Some(Interruption {
+const fn interruption(reason: InterruptionReason, proof: String) -> Interruption {
+    Interruption {
         reason,
         proof,
         until: None,
-    })
+    }
 }
 
 fn ended(proof: &str, signs: &Signs<'_>, why: Option<(InterruptionReason, String)>) -> Answer {
@@ -188,13 +204,13 @@ fn ended(proof: &str, signs: &Signs<'_>, why: Option<(InterruptionReason, String
             proof: format!("{proof}{stale}"),
         },
         process: None,
-        interruption: why.and_then(|(reason, proof)| interruption(reason, proof)),
+        interruption: why.map(|(reason, proof)| interruption(reason, proof)),
     }
 }
 
 /// jcode has marked it as crashed itself: that means "not closed in order", and its text may say how.
 fn crashed_by_status(message: Option<&str>) -> Answer {
-    let text = message.map(|text| clean(text, 200));
+    let text = message.map(|text| one_line(text, 200));
     let proof = text.as_ref().map_or_else(
         || "jcode marked it as crashed".to_owned(),
         |text| format!("jcode marked it as crashed: {text}"),
@@ -214,7 +230,7 @@ fn crashed_by_status(message: Option<&str>) -> Answer {
             proof: proof.clone(),
         },
         process: None,
-        interruption: interruption(reason, proof),
+        interruption: Some(interruption(reason, proof)),
     }
 }
 
@@ -270,7 +286,7 @@ fn active(pids: &[u32], signs: &Signs<'_>, processes: &dyn Processes, now: Time)
             proof: proof.clone(),
         },
         process: None,
-        interruption: interruption(InterruptionReason::Crash, proof),
+        interruption: Some(interruption(InterruptionReason::Crash, proof)),
     }
 }
 
@@ -295,7 +311,7 @@ fn unknown(word: &str, pids: &[u32], signs: &Signs<'_>, processes: &dyn Processe
     Answer {
         liveness: Liveness::Unknown { why: why.clone() },
         process: None,
-        interruption: interruption(InterruptionReason::Unknown, why),
+        interruption: Some(interruption(InterruptionReason::Unknown, why)),
     }
 }
 
@@ -308,7 +324,12 @@ mod tests {
         text.parse().ok()
     }
 
-    fn state(status: &Status, marker: &Marker, pid: Option<u32>, processes: &Fake) -> (&'static str, String) {
+    fn state(
+        status: &Status,
+        marker: &Marker,
+        pid: Option<u32>,
+        processes: &Fake,
+    ) -> (&'static str, String) {
         let signs = Signs {
             status,
             last_pid: pid,
@@ -344,14 +365,12 @@ mod tests {
         let owner = Fake::default().running(7, "jcode", before);
         let foreign = Fake::default().running(7, "sleep", after);
         let again = Fake::default().running(7, "jcode", after);
-        let zombie = Fake::default().zombie(7);
         let init = Fake::default().running(1, "systemd", before);
         let active = Status::Active;
-        let cases: [(&Status, &Marker, Option<u32>, &Fake, &str); 16] = [
+        let cases: [(&Status, &Marker, Option<u32>, &Fake, &str); 15] = [
             (&active, &early, Some(7), &owner, "live"),
             (&active, &none, Some(7), &owner, "live"),
             (&active, &early, Some(7), &nobody, "crashed"),
-            (&active, &early, Some(7), &zombie, "crashed"),
             (&active, &early, Some(7), &foreign, "crashed"),
             (&active, &none, Some(7), &again, "crashed"),
             (&active, &late, Some(7), &again, "live"),

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::text::clean;
 use crate::wire::{Block, Message};
+use takeup_core::text::one_line;
 
 /// The result jcode puts in, at the next turn, for a call whose session died: whether it happened is still not known.
 const STAND_IN: &str = "Tool output missing (session interrupted";
@@ -28,11 +28,18 @@ pub(crate) struct OpenCall {
 /// Returns the calls that have no result, in order. A stand-in for a result counts as none while no answer of the model
 /// follows it: until then nobody has looked what happened.
 pub(crate) fn open_calls(messages: &[Message]) -> Vec<OpenCall> {
-    let last_answer = messages.iter().rposition(|message| message.role == "assistant");
+    let last_answer = messages
+        .iter()
+        .rposition(|message| message.role == "assistant");
     let mut answered = HashSet::new();
     for (index, message) in messages.iter().enumerate() {
         for block in &message.blocks {
-            if let Block::ToolResult { id, content, failed } = block {
+            if let Block::ToolResult {
+                id,
+                content,
+                failed,
+            } = block
+            {
                 let stand_in = *failed
                     && content.starts_with(STAND_IN)
                     && last_answer.is_none_or(|last| last < index);
@@ -46,7 +53,7 @@ pub(crate) fn open_calls(messages: &[Message]) -> Vec<OpenCall> {
         message.blocks.iter().filter_map(|block| match block {
             Block::ToolUse { id, name, input } if !answered.contains(id.as_str()) => {
                 Some(OpenCall {
-                    tool: clean(name, 80),
+                    tool: one_line(name, 80),
                     argument: argument(input),
                     at: message.at,
                 })
@@ -68,13 +75,16 @@ pub(crate) fn argument(input: &str) -> String {
     let telling = ["command", "file_path", "path", "url", "pattern", "query"]
         .iter()
         .find_map(|key| value.get(key)?.as_str());
-    telling.map_or_else(|| clean(input, ARGUMENT), |text| clean(text, ARGUMENT))
+    telling.map_or_else(
+        || one_line(input, ARGUMENT),
+        |text| one_line(text, ARGUMENT),
+    )
 }
 
 /// Returns the last thing a person said.
 pub(crate) fn last_prompt(messages: &[Message]) -> Option<String> {
     let message = messages.iter().rev().find(|message| message.is_prompt())?;
-    message.text().map(|text| clean(text, PROMPT))
+    message.text().map(|text| one_line(text, PROMPT))
 }
 
 #[cfg(test)]
@@ -111,8 +121,7 @@ mod tests {
 
     #[test]
     fn a_stand_in_is_no_result_until_the_model_has_seen_it() {
-        let stand_in =
-            "Tool output missing (session interrupted before tool execution completed)";
+        let stand_in = "Tool output missing (session interrupted before tool execution completed)";
         let mut messages = vec![
             message("assistant", vec![call("1"), call("2")]),
             message("user", vec![result("1", "done")]),
@@ -122,7 +131,10 @@ mod tests {
         let open = open_calls(&messages);
         assert_eq!(open.len(), 1);
         assert_eq!(open[0].argument, "make deploy");
-        messages.push(message("assistant", vec![Block::Text("I will look.".to_owned())]));
+        messages.push(message(
+            "assistant",
+            vec![Block::Text("I will look.".to_owned())],
+        ));
         assert_eq!(open_calls(&messages), []);
     }
 }

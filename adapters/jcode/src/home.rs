@@ -205,7 +205,9 @@ impl Home {
             Part::Snapshot(key) => sessions().join(format!("{}.json", key.0)),
             Part::Journal(key) => sessions().join(format!("{}.journal.jsonl", key.0)),
             Part::Backup(key) => sessions().join(format!("{}.bak", key.0)),
-            Part::CorruptJournal(key) => sessions().join(format!("{}.journal.corrupt.jsonl", key.0)),
+            Part::CorruptJournal(key) => {
+                sessions().join(format!("{}.journal.corrupt.jsonl", key.0))
+            }
             Part::Sibling(sibling) => sessions().join(&sibling.name),
             Part::Active(key) => self.root.join("active_pids").join(&key.0),
             Part::Streaming(key) => self.root.join("streaming_pids").join(&key.0),
@@ -300,8 +302,7 @@ pub(crate) fn read_file(file: &File, path: &Path, limit: u64) -> Result<Vec<u8>,
         return Err(too_large());
     }
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
-    file
-        .take(limit.saturating_add(1))
+    file.take(limit.saturating_add(1))
         .read_to_end(&mut bytes)
         .map_err(unreadable)?;
     if bytes.len() as u64 > limit {
@@ -330,7 +331,17 @@ mod tests {
 
     #[test]
     fn a_key_leads_nowhere_else() {
-        for bad in ["", "..", "../auth", "a/b", "a.b", "a b", "ä", "a\0", &"a".repeat(129)] {
+        for bad in [
+            "",
+            "..",
+            "../auth",
+            "a/b",
+            "a.b",
+            "a b",
+            "ä",
+            "a\0",
+            &"a".repeat(129),
+        ] {
             assert_eq!(Key::new(bad), None, "{bad:?}");
         }
         let key = Key::new("session_t-rex_1777639200000_0000000000000010").unwrap();
@@ -342,14 +353,30 @@ mod tests {
     fn names_are_told_apart() {
         let key = || Key::new("session_fox_1_2").unwrap();
         assert_eq!(entry(b"session_fox_1_2.json"), Entry::Snapshot(key()));
-        assert_eq!(entry(b"session_fox_1_2.journal.jsonl"), Entry::Journal(key()));
-        assert_eq!(entry(b"session_fox_1_2.journal.corrupt.jsonl"), Entry::Other);
+        assert_eq!(
+            entry(b"session_fox_1_2.journal.jsonl"),
+            Entry::Journal(key())
+        );
+        assert_eq!(
+            entry(b"session_fox_1_2.journal.corrupt.jsonl"),
+            Entry::Other
+        );
         assert_eq!(entry(b"session_fox_1_2.bak"), Entry::Other);
-        assert_eq!(entry(b"my notes.json"), Entry::Strange("my notes.json".to_owned()));
-        assert!(matches!(entry(b"session_fox_1_2.tmp.4242.123"), Entry::Sibling(k, s)
-            if k == key() && s.kind == SiblingKind::Unfinished));
-        assert!(matches!(entry(b"session_fox_1_2.json.pre-wipe-7.bak"), Entry::Sibling(k, s)
-            if k == key() && s.kind == SiblingKind::PreWipe(7)));
-        assert_eq!(entry(b"session_fox_1_2.journal.jsonl.pre-wipe-7.bak"), Entry::Other);
+        assert_eq!(
+            entry(b"my notes.json"),
+            Entry::Strange("my notes.json".to_owned())
+        );
+        assert!(
+            matches!(entry(b"session_fox_1_2.tmp.4242.123"), Entry::Sibling(k, s)
+            if k == key() && s.kind == SiblingKind::Unfinished)
+        );
+        assert!(
+            matches!(entry(b"session_fox_1_2.json.pre-wipe-7.bak"), Entry::Sibling(k, s)
+            if k == key() && s.kind == SiblingKind::PreWipe(7))
+        );
+        assert_eq!(
+            entry(b"session_fox_1_2.journal.jsonl.pre-wipe-7.bak"),
+            Entry::Other
+        );
     }
 }

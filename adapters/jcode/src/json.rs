@@ -288,7 +288,7 @@ mod tests {
     fn every_cut_of_a_text_is_walked_without_a_panic() {
         let text = br#" {"a" : [1, "\\", {"b":null}], "c":{"d":"\"]},\""} , "e":-1.5e3}"#;
         for cut in 0..=text.len() {
-            let whole = members(text.get(..cut).unwrap(), 0).and_then(|members| members.end);
+            let whole = members(&text[..cut], 0).and_then(|members| members.end);
             assert_eq!(whole.is_some(), cut == text.len());
         }
     }
@@ -297,7 +297,7 @@ mod tests {
     fn the_tail_is_found_behind_texts_that_look_like_it() {
         let text = br#"{"id":"x","messages":[{"id":"1","t":"],\"status\":1}"},{"id":"2","a":["],",":"],"n":[{"id":"3"}],"status":0}],"status":"Active","env_snapshots":[{"a":[]}],"saved":false}"#;
         for from in 0..20 {
-            let window = text.get(from..).unwrap();
+            let window = &text[from..];
             let tail = tail_of_snapshot(window).unwrap();
             assert!(tail.rest.starts_with(br#"{"status":"Active""#));
             let last = last_elements(window, tail.messages_end);
@@ -306,6 +306,6 @@ mod tests {
         }
         // The window begins behind the messages: the next array's end is not taken for theirs.
         let place = memmem::find(text, b"env_snapshots").unwrap();
-        assert!(tail_of_snapshot(text.get(place..).unwrap()).is_none());
+        assert!(tail_of_snapshot(&text[place..]).is_none());
     }
 }

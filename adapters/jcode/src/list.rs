@@ -128,7 +128,9 @@ pub(crate) fn list(home: &Home) -> Listing {
 
 /// Does the same to every item, on as many threads as the machine has processors, and keeps the order.
 pub(crate) fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8);
+    let threads = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(8);
     if threads < 2 || items.len() < 64 {
         return items.iter().map(work).collect();
     }
@@ -175,16 +177,25 @@ fn light(home: &Home, key: &Key, has_journal: bool) -> Option<Brief> {
     if meta.id.as_deref() != Some(key.as_str()) || !meta.strange.is_empty() {
         return None;
     }
-    if let Some((later, more)) = journal {
-        let newer = later.updated_at > meta.updated_at;
-        let first_known = more
-            .first()
-            .is_some_and(|message| messages.iter().any(|known| known.id == message.id));
-        if !newer || first_known {
+    if let Some(journal) = journal {
+        let newer = journal.meta.updated_at > meta.updated_at;
+        let repeats = journal
+            .messages
+            .iter()
+            .any(|message| messages.iter().any(|known| known.id == message.id));
+        let answers = journal
+            .messages
+            .iter()
+            .any(|message| message.role == "assistant");
+        if !newer || repeats || !(journal.whole || answers) {
             return None;
         }
-        messages.extend(more);
-        meta.replace(later);
+        if !journal.whole {
+            // Between the two lies what was not read.
+            messages.clear();
+        }
+        messages.extend(journal.messages);
+        meta.replace(journal.meta);
     }
     Some(Brief {
         open: open_calls(&messages),
@@ -198,14 +209,21 @@ fn light(home: &Home, key: &Key, has_journal: bool) -> Option<Brief> {
     })
 }
 
-/// Reads the last entry of a journal, where the journal ends in good order. `None` where it has to be replayed.
-fn journal_tail(home: &Home, key: &Key) -> Option<(Meta, Vec<Message>)> {
+/// The last entries of a journal.
+struct JournalTail {
+    meta: Meta,
+    messages: Vec<Message>,
+    /// These are all there are.
+    whole: bool,
+}
+
+/// Reads the last entries of a journal that ends in good order. `None` where it has to be replayed.
+fn journal_tail(home: &Home, key: &Key) -> Option<JournalTail> {
     let file = home.open(Part::Journal(key)).ok()??;
     let size = file.metadata().ok()?.size();
     let start = size.saturating_sub(TAIL);
     let window = read_at(&file, start, usize::try_from(size - start).ok()?)?;
     let window = window.strip_suffix(b"\n")?;
-    // A whole journal that fits is replayed here; of a longer one the last line counts.
     let text = if start == 0 {
         window
     } else {
@@ -224,7 +242,11 @@ fn journal_tail(home: &Home, key: &Key) -> Option<(Meta, Vec<Message>)> {
             Line::Blank => {}
         }
     }
-    last.map(|meta| (meta, messages))
+    last.map(|meta| JournalTail {
+        meta,
+        messages,
+        whole: start == 0,
+    })
 }
 
 fn read_at(file: &File, at: u64, length: usize) -> Option<Vec<u8>> {
@@ -239,7 +261,12 @@ fn ends(file: &File, size: u64) -> Option<(Meta, Vec<Message>)> {
     let front = members(&head, 0)?;
     // Before the messages stand at least the id and the times, all of them whole.
     let (_, list) = front.list.iter().find(|(name, _)| *name == b"messages")?;
-    if list.whole || front.list.iter().any(|(name, piece)| !piece.whole && *name != b"messages") {
+    if list.whole
+        || front
+            .list
+            .iter()
+            .any(|(name, piece)| !piece.whole && *name != b"messages")
+    {
         return None;
     }
     let list_start = head.len() - list.bytes.len();
@@ -269,7 +296,10 @@ fn ends(file: &File, size: u64) -> Option<(Meta, Vec<Message>)> {
 fn behind(bytes: &[u8]) -> Option<(Vec<u8>, Vec<Message>)> {
     let tail = tail_of_snapshot(bytes)?;
     let raw = last_elements(bytes, tail.messages_end);
-    let messages: Vec<Message> = raw.iter().filter_map(|bytes| Message::read(bytes)).collect();
+    let messages: Vec<Message> = raw
+        .iter()
+        .filter_map(|bytes| Message::read(bytes))
+        .collect();
     if messages.len() != raw.len() || messages.is_empty() {
         return None;
     }
@@ -311,7 +341,11 @@ pub(crate) fn marker(home: &Home, key: &Key) -> Result<Marker, Issue> {
     let written = file
         .metadata()
         .ok()
-        .and_then(|data| data.mtime().checked_mul(1000)?.checked_add(data.mtime_nsec() / 1_000_000))
+        .and_then(|data| {
+            data.mtime()
+                .checked_mul(1000)?
+                .checked_add(data.mtime_nsec() / 1_000_000)
+        })
         .map(Time::from_millis);
     let bytes = crate::home::read_file(&file, &path, 64).unwrap_or_default();
     let pid = std::str::from_utf8(&bytes)
@@ -337,12 +371,18 @@ pub(crate) struct Todo {
 impl Todo {
     /// Returns the state in one spelling.
     pub(crate) fn state(&self) -> String {
-        match self.status.trim().to_lowercase().replace([' ', '-'], "_").as_str() {
+        match self
+            .status
+            .trim()
+            .to_lowercase()
+            .replace([' ', '-'], "_")
+            .as_str()
+        {
             "complete" | "completed" | "done" | "finished" => "completed".to_owned(),
             "canceled" | "cancelled" => "cancelled".to_owned(),
             "in_progress" => "in_progress".to_owned(),
             "pending" | "" => "pending".to_owned(),
-            other => crate::text::clean(other, 40),
+            other => takeup_core::text::one_line(other, 40),
         }
     }
 
@@ -372,7 +412,11 @@ pub(crate) fn todos(home: &Home, key: &Key) -> (Vec<Todo>, Option<String>, Vec<I
             // Each on its own, so that one that is not understood does not hide the others.
             let pieces = elements(&bytes);
             if pieces.is_empty() && bytes.trim_ascii() != b"[]" {
-                issues.push(Issue::new(path.clone(), IssueKind::Corrupt, "it is no list"));
+                issues.push(Issue::new(
+                    path.clone(),
+                    IssueKind::Corrupt,
+                    "it is no list",
+                ));
             }
             let mut todos = Vec::new();
             for piece in pieces {
@@ -384,14 +428,15 @@ pub(crate) fn todos(home: &Home, key: &Key) -> (Vec<Todo>, Option<String>, Vec<I
             todos
         }
     };
-    let intention = plan.and_then(|(path, bytes)| {
-        match serde_json::from_slice::<serde_json::Value>(&bytes) {
-            Ok(value) => value.get("user_intention")?.as_str().map(str::to_owned),
-            Err(error) => {
-                issues.push(corrupt(path, error));
-                None
-            }
-        }
-    });
+    let intention =
+        plan.and_then(
+            |(path, bytes)| match serde_json::from_slice::<serde_json::Value>(&bytes) {
+                Ok(value) => value.get("user_intention")?.as_str().map(str::to_owned),
+                Err(error) => {
+                    issues.push(corrupt(path, error));
+                    None
+                }
+            },
+        );
     (todos, intention, issues)
 }

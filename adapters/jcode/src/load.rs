@@ -10,10 +10,11 @@ use std::os::unix::fs::MetadataExt as _;
 use jiff::Timestamp;
 use takeup_core::issue::{Issue, IssueKind};
 
-use crate::home::{Home, Key, LARGEST, Part, SiblingKind, read_file};
+use crate::home::{Home, Key, LARGEST, Part, read_file};
 use crate::json::{Members, elements, members, skip_space};
 use crate::replay::{Entry, Line, lines};
 use crate::wire::{Message, Meta, Status};
+use crate::{leftovers, report};
 
 /// Why jcode refuses a message.
 const UNKNOWN_CONTENT: &str = "a message holds what jcode does not know";
@@ -50,9 +51,9 @@ pub struct Counts {
 impl Counts {
     pub(crate) fn add(&mut self, object: &Members<'_>, prefix: &str) {
         let count = |name: &str| {
-            object
-                .get(&format!("{prefix}{name}"))
-                .map_or(0, |piece| elements(piece.bytes).iter().filter(|p| p.whole).count())
+            object.get(&format!("{prefix}{name}")).map_or(0, |piece| {
+                elements(piece.bytes).iter().filter(|p| p.whole).count()
+            })
         };
         self.environments += count("env_snapshots");
         self.memories += count("memory_injections");
@@ -90,7 +91,9 @@ impl Loaded {
     /// Returns how many of the messages a summary stands for, never more than there are.
     pub fn compacted(&self) -> usize {
         let count = self.meta.compacted.unwrap_or_default();
-        usize::try_from(count).unwrap_or(usize::MAX).min(self.messages.len())
+        usize::try_from(count)
+            .unwrap_or(usize::MAX)
+            .min(self.messages.len())
     }
 
     /// Returns the word people call it by: its short name, else the word of its id.
@@ -100,9 +103,9 @@ impl Loaded {
 }
 
 /// A snapshot's text, understood.
-struct Snapshot {
-    meta: Meta,
-    messages: Vec<Message>,
+pub(crate) struct Snapshot {
+    pub(crate) meta: Meta,
+    pub(crate) messages: Vec<Message>,
     counts: Counts,
     /// The text is complete JSON.
     whole: bool,
@@ -111,7 +114,7 @@ struct Snapshot {
 }
 
 impl Snapshot {
-    fn read(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let object = members(bytes, 0)?;
         let whole = object
             .end
@@ -161,7 +164,11 @@ fn read_pair(home: &Home, key: &Key) -> Pair {
     loop {
         attempt += 1;
         let opened = home.open(Part::Journal(key));
-        let before = opened.as_ref().ok().and_then(Option::as_ref).and_then(identity);
+        let before = opened
+            .as_ref()
+            .ok()
+            .and_then(Option::as_ref)
+            .and_then(identity);
         let snapshot = home.read(Part::Snapshot(key));
         let journal = match opened {
             Ok(Some(file)) => read_file(&file, &home.path(Part::Journal(key)), LARGEST).map(Some),
@@ -248,7 +255,7 @@ pub fn load(home: &Home, key: &Key) -> Result<Option<Loaded>, Issue> {
 
     let used_backup = !primary_whole && backup.is_some();
     if !primary_whole {
-        describe_snapshot(
+        report::snapshot(
             primary_bytes.as_deref(),
             used_backup,
             &snapshot_path,
@@ -275,18 +282,23 @@ pub fn load(home: &Home, key: &Key) -> Result<Option<Loaded>, Issue> {
     let mut journal = Journal::default();
     if let Some(bytes) = &journal_bytes {
         journal = replay(&mut state, bytes, &mut jcode);
-        describe_journal(&journal, &home.path(Part::Journal(key)), &mut issues, &mut why);
+        report::journal(
+            &journal,
+            &home.path(Part::Journal(key)),
+            &mut issues,
+            &mut why,
+        );
     }
     journal.repeated += repeated;
     if used_backup {
-        describe_gap(&state, &journal, &snapshot_path, &mut issues);
+        report::gap(&state, &journal, &snapshot_path, &mut issues);
     }
     let unsettled = !primary_loads || state.meta.status != Status::Closed || journal.torn > 0;
     if unsettled {
-        leftovers(home, key, &mut state, &mut issues, &mut why);
+        leftovers::take(home, key, &mut state, &mut issues, &mut why);
     }
 
-    let recovered = describe_difference(&state, &journal, jcode.as_ref(), why);
+    let recovered = report::difference(&state, &journal, jcode.as_ref(), &why);
     let jcode_loads = jcode.as_ref().map(|ids| ids.len() + journal.repeated);
     Ok(Some(Loaded {
         key: key.clone(),
@@ -353,7 +365,7 @@ fn same(a: &Message, b: &Message) -> bool {
 }
 
 /// What names a message: its id, or its bytes where it has none.
-fn name_of(message: &Message) -> String {
+pub(crate) fn name_of(message: &Message) -> String {
     message.id.clone().unwrap_or_else(|| message.raw.clone())
 }
 
@@ -392,29 +404,25 @@ fn merge(primary: Option<Snapshot>, backup: Option<Snapshot>) -> State {
 
 /// What a replay found.
 #[derive(Default)]
-struct Journal {
+pub(crate) struct Journal {
     /// Bytes of lines that could not be read, and where.
-    torn: usize,
-    torn_lines: Vec<usize>,
-    zeroed: bool,
+    pub(crate) torn: usize,
+    pub(crate) torn_lines: Vec<usize>,
+    pub(crate) zeroed: bool,
     /// Messages that the snapshot already held.
-    repeated: usize,
+    pub(crate) repeated: usize,
     /// The journal's own status was older than the snapshot's.
-    stale_meta: bool,
+    pub(crate) stale_meta: bool,
     /// The file is not UTF-8 somewhere.
-    broken_text: bool,
-    first_at: Option<Timestamp>,
+    pub(crate) broken_text: bool,
+    pub(crate) first_at: Option<Timestamp>,
     /// Why the described version of jcode passes over lines that are complete.
-    refused: Vec<String>,
+    pub(crate) refused: Vec<String>,
 }
 
 /// Replays a journal over the state. An entry whose messages are all known and which is not newer than the snapshot was
 /// left behind when the snapshot was written.
-fn replay(
-    state: &mut State,
-    bytes: &[u8],
-    jcode: &mut Option<HashSet<String>>,
-) -> Journal {
+fn replay(state: &mut State, bytes: &[u8], jcode: &mut Option<HashSet<String>>) -> Journal {
     let mut journal = Journal {
         broken_text: std::str::from_utf8(bytes).is_err(),
         ..Journal::default()
@@ -490,190 +498,5 @@ fn apply(
         state.counts.replays += entry.counts.replays;
     } else {
         journal.stale_meta |= entry.meta.status != state.meta.status;
-    }
-}
-
-fn describe_snapshot(
-    bytes: Option<&[u8]>,
-    used_backup: bool,
-    path: &std::path::Path,
-    issues: &mut Vec<Issue>,
-    why: &mut Vec<String>,
-) {
-    let (kind, mut text) = match bytes {
-        None => {
-            if issues.iter().any(|issue| issue.path == path) {
-                return;
-            }
-            (IssueKind::Missing, "the snapshot is missing".to_owned())
-        }
-        Some([]) => (IssueKind::Torn, "the snapshot is empty".to_owned()),
-        Some(bytes) if bytes.iter().all(|byte| *byte == 0) => {
-            (IssueKind::Zeroed, "the snapshot holds only zero bytes".to_owned())
-        }
-        Some(bytes) => match members(bytes, 0) {
-            Some(object) if object.end.is_none() => (
-                IssueKind::Torn,
-                format!("the snapshot ends in the middle, after {} bytes", bytes.len()),
-            ),
-            _ => (IssueKind::Corrupt, "the snapshot is no JSON object".to_owned()),
-        },
-    };
-    why.push(text.clone());
-    text.push_str(if used_backup {
-        "; the backup before it is used"
-    } else {
-        "; there is no backup of it"
-    });
-    issues.push(Issue::new(path, kind, text));
-}
-
-fn describe_journal(
-    journal: &Journal,
-    path: &std::path::Path,
-    issues: &mut Vec<Issue>,
-    why: &mut Vec<String>,
-) {
-    why.extend(journal.refused.iter().cloned());
-    if journal.broken_text {
-        why.push("the journal is cut inside a character".to_owned());
-    } else if !journal.torn_lines.is_empty() {
-        why.push("a line of the journal is torn".to_owned());
-    }
-    if !journal.torn_lines.is_empty() {
-        let lines: Vec<String> = journal.torn_lines.iter().map(ToString::to_string).collect();
-        let kind = if journal.zeroed {
-            IssueKind::Zeroed
-        } else {
-            IssueKind::Torn
-        };
-        issues.push(Issue::new(
-            path,
-            kind,
-            format!("torn at line {}: {} bytes cannot be read", lines.join(", "), journal.torn),
-        ));
-    }
-}
-
-/// The backup is older than the damaged snapshot: what lies between the two is gone, and that is said.
-fn describe_gap(
-    state: &State,
-    journal: &Journal,
-    path: &std::path::Path,
-    issues: &mut Vec<Issue>,
-) {
-    let Some(first) = journal.first_at else { return };
-    let last = state
-        .messages
-        .iter()
-        .filter_map(|message| message.at)
-        .filter(|at| *at < first)
-        .max();
-    if let Some(last) = last {
-        issues.push(Issue::new(
-            path,
-            IssueKind::Missing,
-            format!("messages between {last} and {first} may be missing: the journal follows the damaged snapshot, not its backup"),
-        ));
-    }
-}
-
-fn describe_difference(
-    state: &State,
-    journal: &Journal,
-    jcode: Option<&HashSet<String>>,
-    why: Vec<String>,
-) -> Vec<String> {
-    let mut recovered = Vec::new();
-    let more = state
-        .messages
-        .iter()
-        .filter(|message| jcode.is_none_or(|ids| !ids.contains(&name_of(message))))
-        .count();
-    let reason = if why.is_empty() {
-        "it is left beside the session's files".to_owned()
-    } else {
-        why.join("; ")
-    };
-    if more > 0 {
-        recovered.push(format!("messages that jcode cannot load: {more} ({reason})"));
-    } else if jcode.is_none() {
-        recovered.push(format!("jcode cannot load this session ({reason})"));
-    }
-    if journal.repeated > 0 && jcode.is_some() {
-        let status = if journal.stale_meta {
-            " and takes back the status"
-        } else {
-            ""
-        };
-        recovered.push(format!(
-            "messages that jcode shows twice: {} (the snapshot already held what its journal repeats{status})",
-            journal.repeated
-        ));
-    }
-    recovered
-}
-
-/// Takes what only the files beside the session still hold.
-fn leftovers(
-    home: &Home,
-    key: &Key,
-    state: &mut State,
-    issues: &mut Vec<Issue>,
-    why: &mut Vec<String>,
-) {
-    let mut take = |result: Result<Option<Vec<u8>>, Issue>| match result {
-        Ok(bytes) => bytes,
-        Err(issue) => {
-            issues.push(issue);
-            None
-        }
-    };
-    // jcode copies a journal with bad lines before it forgets them: what only those lines hold was never loaded.
-    if let Some(bytes) = take(home.read(Part::CorruptJournal(key))) {
-        let torn = lines(&bytes).filter_map(|line| match line {
-            Line::Torn { messages, .. } => Some(messages),
-            Line::Blank | Line::Whole(_) => None,
-        });
-        for message in torn.flatten() {
-            if !state.has(&message) {
-                state.insert(message);
-            }
-        }
-    }
-    let siblings = home.siblings(key).unwrap_or_else(|issue| {
-        why.push(issue.message);
-        Vec::new()
-    });
-    for sibling in &siblings {
-        let Some(bytes) = take(home.read(Part::Sibling(sibling))) else {
-            continue;
-        };
-        let Some(snapshot) = Snapshot::read(&bytes) else {
-            continue;
-        };
-        let counts = match sibling.kind {
-            // Written after everything else, and not renamed into place.
-            SiblingKind::Unfinished => snapshot.meta.updated_at > state.meta.updated_at,
-            SiblingKind::PreWipe(_) => state.messages.is_empty(),
-        };
-        if !counts || snapshot.meta.id.as_deref() != Some(key.as_str()) {
-            continue;
-        }
-        let before = state.messages.len();
-        for message in snapshot.messages {
-            if !state.has(&message) {
-                state.insert(message);
-            }
-        }
-        if state.messages.len() > before {
-            why.push(match sibling.kind {
-                SiblingKind::Unfinished => "a write of the snapshot did not end".to_owned(),
-                SiblingKind::PreWipe(_) => "an empty session has replaced them".to_owned(),
-            });
-        }
-        if state.meta.updated_at.is_none() {
-            state.meta = snapshot.meta;
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! The processes of this machine, as far as the questions of this crate go. Passed in, so that tests decide which live.
 use std::fmt;
 
-use takeup_core::process::ProcessIdentity;
+use takeup_core::process::{self, ProcessIdentity, Processes as _};
 use takeup_core::time::Time;
 
 /// What stands behind a process number now.
@@ -9,11 +9,9 @@ use takeup_core::time::Time;
 pub enum Look {
     /// A process that runs.
     Running(Running),
-    /// A process that has ended and was not yet reaped by its parent.
-    Zombie,
-    /// No process.
+    /// No process, or one that has ended and was not yet reaped.
     Gone,
-    /// It could not be found out.
+    /// It could not be found out, and why.
     Unknown(String),
 }
 
@@ -28,7 +26,7 @@ pub struct Running {
     pub identity: Option<ProcessIdentity>,
 }
 
-/// Looks at processes.
+/// Looks at processes. jcode records bare numbers, so the question is what a number means now.
 pub trait Processes: Send + Sync + fmt::Debug {
     /// Looks at one process number.
     fn look(&self, pid: u32) -> Look;
@@ -40,71 +38,19 @@ pub struct SystemProcesses;
 
 impl Processes for SystemProcesses {
     fn look(&self, pid: u32) -> Look {
-        let Some(number) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else {
+        if pid == 0 || i32::try_from(pid).is_err() {
             return Look::Gone;
-        };
-        match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
-            Ok(text) => running(pid, &text),
-            Err(_) => match rustix::process::test_kill_process(number) {
-                Err(rustix::io::Errno::SRCH) => Look::Gone,
-                // It is there, and this user may not look at it.
-                Ok(()) | Err(rustix::io::Errno::PERM) => Look::Running(Running {
-                    started_at: None,
-                    name: None,
-                    identity: None,
-                }),
-                Err(error) => Look::Unknown(error.to_string()),
-            },
+        }
+        match process::system().identify(pid) {
+            Ok(Some(identity)) => Look::Running(Running {
+                started_at: identity.started_at,
+                name: identity.name.clone(),
+                identity: Some(identity),
+            }),
+            Ok(None) => Look::Gone,
+            Err(error) => Look::Unknown(error.to_string()),
         }
     }
-}
-
-/// Understands `/proc/PID/stat`: `pid (name) state …`, the name may hold anything; the start time is field 22.
-fn running(pid: u32, text: &str) -> Look {
-    let parsed = text.rsplit_once(')').and_then(|(head, tail)| {
-        let name = head.split_once('(')?.1.to_owned();
-        let fields: Vec<&str> = tail.split_whitespace().collect();
-        let ticks: u64 = fields.get(19)?.parse().ok()?;
-        Some((name, (*fields.first()?).to_owned(), ticks))
-    });
-    let Some((name, state, start_ticks)) = parsed else {
-        return Look::Unknown(format!("/proc/{pid}/stat is not as expected"));
-    };
-    if matches!(state.as_str(), "Z" | "X" | "x") {
-        return Look::Zombie;
-    }
-    let started_at = booted_at().map(|boot| {
-        // The kernel reports in its user unit, which is 1/100 s on every machine.
-        let millis = start_ticks.saturating_mul(10);
-        Time::from_millis(boot.saturating_add(i64::try_from(millis).unwrap_or(i64::MAX)))
-    });
-    let identity = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .ok()
-        .map(|boot| ProcessIdentity {
-            boot_id: boot.trim().to_owned(),
-            pid,
-            start_ticks,
-            pid_namespace: None,
-            started_at,
-            name: Some(name.clone()),
-        });
-    Look::Running(Running {
-        started_at,
-        name: Some(name),
-        identity,
-    })
-}
-
-/// Returns when the machine booted, in milliseconds since the epoch.
-fn booted_at() -> Option<i64> {
-    let stat = std::fs::read_to_string("/proc/stat").ok()?;
-    let seconds: i64 = stat
-        .lines()
-        .find_map(|line| line.strip_prefix("btime "))?
-        .trim()
-        .parse()
-        .ok()?;
-    seconds.checked_mul(1000)
 }
 
 #[cfg(test)]
@@ -125,11 +71,6 @@ pub(crate) mod fake {
                 identity: None,
             };
             self.0.insert(pid, Look::Running(running));
-            self
-        }
-
-        pub(crate) fn zombie(mut self, pid: u32) -> Self {
-            self.0.insert(pid, Look::Zombie);
             self
         }
     }
@@ -159,22 +100,11 @@ mod tests {
             rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT,
         )
         .unwrap();
-        assert_eq!(SystemProcesses.look(pid), Look::Zombie);
+        assert_eq!(SystemProcesses.look(pid), Look::Gone);
         child.wait().unwrap();
         assert_eq!(SystemProcesses.look(pid), Look::Gone);
         for nobody in [0, u32::MAX, 1 << 31] {
             assert_eq!(SystemProcesses.look(nobody), Look::Gone);
         }
-    }
-
-    #[test]
-    fn a_name_with_brackets_is_read_right() {
-        let fields = "1 ".repeat(18);
-        let text = format!("7 (a) R (b) S {fields}500 0");
-        let Look::Running(running) = running(7, &text) else {
-            panic!("running");
-        };
-        assert_eq!(running.name.as_deref(), Some("a) R (b"));
-        assert_eq!(running.identity.unwrap().start_ticks, 500);
     }
 }

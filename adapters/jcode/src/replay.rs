@@ -172,7 +172,13 @@ mod tests {
             text("c")
         );
         let cut = whole.len() - 20;
-        let Line::Torn { entries, messages, lost, .. } = line(&whole.as_bytes()[..cut]) else {
+        let Line::Torn {
+            entries,
+            messages,
+            lost,
+            ..
+        } = line(&whole.as_bytes()[..cut])
+        else {
             panic!("torn");
         };
         assert!(entries.is_empty() && lost > 0);
@@ -181,11 +187,23 @@ mod tests {
 
     #[test]
     fn entries_glued_to_a_torn_one_are_kept_with_the_messages_before() {
-        let one = format!(r#"{{"meta":{META},"append_messages":[{},{}]}}"#, text("a"), text("b"));
+        let one = format!(
+            r#"{{"meta":{META},"append_messages":[{},{}]}}"#,
+            text("a"),
+            text("b")
+        );
         let two = format!(r#"{{"meta":{META},"append_messages":[{}]}}"#, text("c"));
         let three = format!(r#"{{"meta":{META}}}"#);
-        let glued = format!("{}{two}{three}", &one[..one.len() - 10]);
-        let Line::Torn { entries, messages, .. } = line(glued.as_bytes()) else {
+        let glued = [
+            &one.as_bytes()[..one.len() - 10],
+            two.as_bytes(),
+            three.as_bytes(),
+        ]
+        .concat();
+        let Line::Torn {
+            entries, messages, ..
+        } = line(&glued)
+        else {
             panic!("torn");
         };
         assert_eq!(names(&messages), ["a"]);
@@ -197,7 +215,13 @@ mod tests {
     fn zero_bytes_before_an_entry_are_told() {
         let mut bytes = vec![0; 64];
         bytes.extend(format!(r#"{{"meta":{META},"append_messages":[{}]}}"#, text("a")).bytes());
-        let Line::Torn { entries, lost, zeroed, .. } = line(&bytes) else {
+        let Line::Torn {
+            entries,
+            lost,
+            zeroed,
+            ..
+        } = line(&bytes)
+        else {
             panic!("torn");
         };
         assert_eq!((entries.len(), lost, zeroed), (1, 64, true));
@@ -205,7 +229,11 @@ mod tests {
 
     #[test]
     fn an_entry_whose_beginning_is_lost_still_gives_its_messages() {
-        let one = format!(r#"{{"meta":{META},"append_messages":[{},{}]}}"#, text("a"), text("b"));
+        let one = format!(
+            r#"{{"meta":{META},"append_messages":[{},{}]}}"#,
+            text("a"),
+            text("b")
+        );
         let Line::Torn { messages, .. } = line(&one.as_bytes()[30..]) else {
             panic!("torn");
         };

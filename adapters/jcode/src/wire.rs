@@ -83,7 +83,6 @@ pub(crate) struct Meta {
     pub(crate) custom_title: Option<String>,
     pub(crate) created_at: Option<Timestamp>,
     pub(crate) updated_at: Option<Timestamp>,
-    pub(crate) provider_session: Option<String>,
     pub(crate) provider_key: Option<String>,
     pub(crate) model: Option<String>,
     pub(crate) route: Option<String>,
@@ -94,9 +93,7 @@ pub(crate) struct Meta {
     pub(crate) has_status: bool,
     pub(crate) last_pid: Option<u32>,
     pub(crate) last_active_at: Option<Timestamp>,
-    pub(crate) is_debug: bool,
     pub(crate) saved: bool,
-    pub(crate) save_label: Option<String>,
     /// How many messages a summary stands for.
     pub(crate) compacted: Option<u64>,
     /// The summary.
@@ -115,13 +112,10 @@ fn value<T: for<'de> Deserialize<'de>>(
     if !piece.whole {
         return None;
     }
-    match serde_json::from_slice::<Option<T>>(piece.bytes) {
-        Ok(value) => value,
-        Err(_) => {
-            strange.push(format!("{key} is not as expected"));
-            None
-        }
-    }
+    serde_json::from_slice::<Option<T>>(piece.bytes).unwrap_or_else(|_| {
+        strange.push(format!("{key} is not as expected"));
+        None
+    })
 }
 
 fn moment(object: &Members<'_>, key: &str, strange: &mut Vec<String>) -> Option<Timestamp> {
@@ -171,7 +165,10 @@ impl Meta {
             _ => Status::Active,
         };
         if let Status::Unknown(word) = &status {
-            s.push(format!("status `{}` is not known", crate::text::clean(word, 40)));
+            s.push(format!(
+                "status `{}` is not known",
+                takeup_core::text::one_line(word, 40)
+            ));
         }
         let compaction = object
             .get("compaction")
@@ -189,7 +186,6 @@ impl Meta {
             custom_title: value(object, "custom_title", s),
             created_at: moment(object, "created_at", s),
             updated_at: moment(object, "updated_at", s),
-            provider_session: value(object, "provider_session_id", s),
             provider_key: value(object, "provider_key", s),
             model: value(object, "model", s),
             route: value(object, "route_api_method", s),
@@ -199,9 +195,7 @@ impl Meta {
             has_status: object.get("status").is_some_and(|piece| piece.whole),
             last_pid: value(object, "last_pid", s),
             last_active_at: moment(object, "last_active_at", s),
-            is_debug: value(object, "is_debug", s).unwrap_or_default(),
             saved: value(object, "saved", s).unwrap_or_default(),
-            save_label: value(object, "save_label", s),
             compacted,
             summary,
             strange: Vec::new(),
@@ -379,7 +373,9 @@ impl Message {
             && self.is_visible()
             && self.text().is_some_and(|text| {
                 let text = text.trim();
-                !text.is_empty() && !text.starts_with("[auto]") && !text.starts_with("[Attached image")
+                !text.is_empty()
+                    && !text.starts_with("[auto]")
+                    && !text.starts_with("[Attached image")
             })
     }
 
@@ -455,13 +451,17 @@ fn block(wire: WireBlock<'_>, loads: &mut bool) -> Block {
                 *loads = false;
                 Some(Block::ToolResult {
                     id,
-                    content: wire.content.map_or_else(String::new, |raw| raw.get().to_owned()),
+                    content: wire
+                        .content
+                        .map_or_else(String::new, |raw| raw.get().to_owned()),
                     failed: wire.is_error.unwrap_or_default(),
                 })
             }
             _ => None,
         },
-        "image" => wire.media_type.map(|media_type| Block::Image { media_type }),
+        "image" => wire
+            .media_type
+            .map(|media_type| Block::Image { media_type }),
         _ => None,
     };
     known.unwrap_or_else(|| {
@@ -507,7 +507,10 @@ mod tests {
                 r#"{"Crashed":{"message":"x"}}"#,
                 Status::Crashed(Some("x".to_owned())),
             ),
-            (r#"{"Error":{"message":"e"}}"#, Status::Error("e".to_owned())),
+            (
+                r#"{"Error":{"message":"e"}}"#,
+                Status::Error("e".to_owned()),
+            ),
             (r#""Paused""#, Status::Unknown("Paused".to_owned())),
             (
                 r#"{"Waiting":{"for":1}}"#,
