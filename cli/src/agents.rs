@@ -3,5 +3,5 @@ use takeup_core::agent::Agent;
 
 /// Returns every adapter, in the order in which lists show them.
 pub(crate) fn all() -> Vec<Box<dyn Agent>> {
-    Vec::new()
+    vec![Box::new(takeup_jcode::Jcode::new())]
 }
