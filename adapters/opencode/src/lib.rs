@@ -1,11 +1,14 @@
 //! The OpenCode adapter of git takeup.
+mod effects;
 mod fingerprint;
+#[cfg(test)]
+mod scenarios;
 pub mod sidecar;
 mod tasks;
 #[cfg(test)]
 mod testing;
 
-use takeup_core::agent::{Agent, Detection, ForeignTask, Found};
+use takeup_core::agent::{Agent, AgentError, Detection, Effect, ForeignTask, Found};
 use takeup_core::env::Env;
 use takeup_core::ids::AgentId;
 use takeup_core::repository::Place;
@@ -44,5 +47,9 @@ impl Agent for OpenCode {
 
     fn tasks(&self, env: &Env, place: &Place) -> Found<ForeignTask> {
         tasks::tasks(env, place)
+    }
+
+    fn apply(&self, env: &Env, place: &Place, effect: &Effect) -> Result<(), AgentError> {
+        effects::apply(env, place, effect)
     }
 }

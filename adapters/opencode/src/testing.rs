@@ -17,6 +17,13 @@ pub(crate) struct Repo {
 
 impl Repo {
     pub(crate) fn new() -> Self {
+        let repo = Self::empty();
+        repo.sh("git init -q -b main . && mkdir src && echo a > src/a && echo b > src/b && git add . && git commit -qm base");
+        repo
+    }
+
+    /// A folder without a repository.
+    pub(crate) fn empty() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
         let root = top.join("repo");
@@ -42,9 +49,7 @@ impl Repo {
             common_dir: root.join(".git"),
             root,
         };
-        let repo = Self { folder, place, env };
-        repo.sh("git init -q -b main . && mkdir src && echo a > src/a && echo b > src/b && git add . && git commit -qm base");
-        repo
+        Self { folder, place, env }
     }
 
     pub(crate) fn sh_in(&self, folder: &Path, script: &str) {

@@ -69,6 +69,18 @@ impl From<bool> for Json {
     }
 }
 
+impl From<i32> for Json {
+    fn from(value: i32) -> Self {
+        Self::Number(f64::from(value))
+    }
+}
+
+impl From<Object> for Json {
+    fn from(value: Object) -> Self {
+        Self::Object(value)
+    }
+}
+
 impl From<&[String]> for Json {
     fn from(value: &[String]) -> Self {
         Self::List(value.iter().map(|text| Self::from(text.as_str())).collect())
@@ -96,6 +108,18 @@ impl Json {
             Self::Number(number) => Some(*number),
             Self::Null | Self::Bool(_) | Self::Text(_) | Self::List(_) | Self::Object(_) => None,
         }
+    }
+
+    /// Returns the number, if it is a whole one and not negative.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked just before"
+    )]
+    pub fn whole(&self) -> Option<u64> {
+        let number = self.number()?;
+        ((0.0..=9_007_199_254_740_991.0).contains(&number) && number.fract() == 0.0)
+            .then_some(number as u64)
     }
 
     /// Returns the object, if it is one.
@@ -176,6 +200,14 @@ impl Object {
         )
     }
 
+    /// Returns every key that is a plain text, with its value, in order.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &Json)> {
+        self.0
+            .iter()
+            .filter(|(name, _)| name.written.is_none())
+            .map(|(name, value)| (name.as_str(), value))
+    }
+
     /// Sets a key: an existing one keeps its position, a new one goes to the end.
     pub fn set(&mut self, key: &str, value: impl Into<Json>) {
         let value = value.into();
@@ -209,19 +241,11 @@ impl Object {
         self
     }
 
-    /// Returns the revision: a number that is a whole one and not negative.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "checked just before"
-    )]
+    /// Returns the revision.
     pub fn revision(&self) -> Option<u64> {
-        let number = self.get("revision")?.number()?;
-        ((0.0..=9_007_199_254_740_991.0).contains(&number) && number.fract() == 0.0)
-            .then_some(number as u64)
+        self.get("revision")?.whole()
     }
 }
-
 /// What a key is to JavaScript: whole numbers come first, in their order.
 fn index_of(key: &Text) -> Option<u32> {
     if key.written.is_some() {
@@ -572,90 +596,4 @@ fn write_value(out: &mut String, value: &Json, indent: Option<usize>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Pairs of input and what `JSON.stringify(JSON.parse(input))` prints.
-    const JAVASCRIPT: &[(&str, &str)] = &[
-        (
-            r#" { "b" : 1 , "a" : [ ] , "c":{} } "#,
-            r#"{"b":1,"a":[],"c":{}}"#,
-        ),
-        (r#"{"a":1,"b":2,"a":3}"#, r#"{"a":3,"b":2}"#),
-        (
-            r#"{"b":1,"10":2,"9":3,"01":4,"-1":5}"#,
-            r#"{"9":3,"10":2,"b":1,"01":4,"-1":5}"#,
-        ),
-        (
-            r#""\u0041\/\u001f\u007f\u2028""#,
-            "\"A/\\u001f\u{7f}\u{2028}\"",
-        ),
-        (
-            r#""\ud83d\ude00 \ud83d \ude00\uDE00""#,
-            "\"😀 \\ud83d \\ude00\\ude00\"",
-        ),
-        (
-            "[1.0,1e2,-0,0.1,1e21,123456789012345680000,1e-6,1e-7,1.5e300,5e-324,9007199254740993,1e999,0.000123,-12.5]",
-            "[1,100,0,0.1,1e+21,123456789012345680000,0.000001,1e-7,1.5e+300,5e-324,9007199254740992,null,0.000123,-12.5]",
-        ),
-        ("[true,false,null]", "[true,false,null]"),
-    ];
-
-    #[test]
-    fn values_are_printed_as_javascript_prints_them() {
-        for (input, output) in JAVASCRIPT {
-            assert_eq!(&Json::parse(input.as_bytes()).unwrap().compact(), output);
-        }
-    }
-
-    #[test]
-    fn what_the_plugin_wrote_survives_byte_for_byte() {
-        let text = "{\n  \"z\": 1,\n  \"a\": [\n    \"x\",\n    {\n      \"é\": null\n    }\n  ],\n  \"empty\": [],\n  \"none\": {}\n}\n";
-        assert_eq!(Json::parse(text.as_bytes()).unwrap().pretty(), text);
-    }
-
-    #[test]
-    fn damage_is_named_and_never_a_panic() {
-        for bad in [
-            "",
-            "{",
-            "[",
-            "{broken",
-            "[1,]",
-            "{\"a\":1,}",
-            "01",
-            "1.",
-            "-",
-            "\"",
-            "\"\\",
-            "\"\\x\"",
-            "\"\\u12é4\"",
-            "\"\u{1}\"",
-            "nul",
-            "1 2",
-            "\u{feff}{}",
-            "{\"a\" 1}",
-            "\"\\é\"",
-        ] {
-            assert!(Json::parse(bad.as_bytes()).is_err(), "{bad:?}");
-        }
-        let deep = "[".repeat(1_000_000);
-        assert!(Json::parse(deep.as_bytes()).unwrap_err().contains("deeper"));
-        assert!(Json::parse(b"\"\xff\xfe\"").is_ok());
-    }
-
-    #[test]
-    fn a_key_set_again_keeps_its_place() {
-        let mut object = Json::parse(b"{\"a\":1,\"revision\":3,\"b\":2}").unwrap();
-        let Json::Object(object) = &mut object else {
-            panic!("an object")
-        };
-        assert_eq!(object.revision(), Some(3));
-        object.set("a", "x");
-        object.set("c", 4);
-        assert_eq!(
-            Json::Object(object.clone()).compact(),
-            r#"{"a":"x","revision":3,"b":2,"c":4}"#
-        );
-    }
-}
+mod tests;

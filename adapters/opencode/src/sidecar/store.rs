@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use takeup_core::agent::AgentError;
+use takeup_core::fault;
 use takeup_core::files::{self, FileError};
 use takeup_core::issue::{Issue, IssueKind};
 use takeup_core::time::{Clock, Time};
@@ -206,9 +207,12 @@ fn write(path: &Path, bytes: &[u8], clock: &dyn Clock) -> Result<(), FileError> 
         ))
         .tempfile_in(folder)
         .map_err(fail)?;
-    temporary.write_all(bytes).map_err(fail)?;
+    fault::write_all("sidecar-write", &mut temporary, bytes).map_err(fail)?;
     temporary.as_file().sync_all().map_err(fail)?;
-    temporary.persist(path).map_err(|error| fail(error.error))?;
+    fault::around("sidecar-replace", || {
+        temporary.persist(path).map_err(|error| error.error)
+    })
+    .map_err(fail)?;
     files::sync_folder(folder)
 }
 
