@@ -8,6 +8,7 @@
 //! - Only Linux can tell ([`system`]); elsewhere every answer is [`ProcessState::Unknown`] with the reason, never a guess.
 //! - A process of another pid namespace (a container, or the host seen from one) is unknown.
 //! - Two processes that differ in nothing but a time namespace are not told apart.
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -224,6 +225,15 @@ pub trait Processes {
     /// Returns every process that descends from this one by the present parent links, parents before their children.
     /// Zombies are left out. What was taken over by another parent is not found.
     fn descendants(&self, pid: u32) -> Result<Vec<ProcessIdentity>, ProcessError>;
+
+    /// Returns every process of the table that can be read, zombies left out.
+    fn everyone(&self) -> Result<Vec<ProcessIdentity>, ProcessError>;
+
+    /// Returns a variable of the environment it was started with; `None` where it has none or does not show it to us.
+    fn variable(&self, pid: u32, name: &str) -> Option<OsString>;
+
+    /// Returns the processor time it has used itself, in clock ticks; `None` where there is no such process.
+    fn cpu_ticks(&self, pid: u32) -> Option<u64>;
 
     /// Returns the name of the program it runs: that of its executable, else the short name of the table.
     fn program(&self, pid: u32) -> Result<Option<String>, ProcessError>;

@@ -1,5 +1,6 @@
 //! A process table for tests: what it says is what it was told.
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -18,6 +19,10 @@ pub struct FakeProcess {
     pub program: String,
     /// It has ended and is not reaped.
     pub zombie: bool,
+    /// The processor time it has used, in ticks.
+    pub cpu_ticks: u64,
+    /// The environment it was started with.
+    pub variables: BTreeMap<String, OsString>,
 }
 
 /// A process table made up by a test.
@@ -60,6 +65,8 @@ impl FakeProcesses {
             start_ticks,
             program: program.to_owned(),
             zombie: false,
+            cpu_ticks: 0,
+            variables: BTreeMap::new(),
         };
         self.table.insert(pid, process);
         self
@@ -145,6 +152,24 @@ impl Processes for FakeProcesses {
             }
         }
         Ok(found)
+    }
+
+    fn everyone(&self) -> Result<Vec<ProcessIdentity>, ProcessError> {
+        self.check()?;
+        Ok(self
+            .table
+            .iter()
+            .filter(|(_, process)| !process.zombie)
+            .map(|(&pid, process)| self.identity(pid, process))
+            .collect())
+    }
+
+    fn variable(&self, pid: u32, name: &str) -> Option<OsString> {
+        self.table.get(&pid)?.variables.get(name).cloned()
+    }
+
+    fn cpu_ticks(&self, pid: u32) -> Option<u64> {
+        self.table.get(&pid).map(|process| process.cpu_ticks)
     }
 
     fn program(&self, pid: u32) -> Result<Option<String>, ProcessError> {

@@ -2,8 +2,10 @@
 //!
 //! Sources: `proc(5)`, `pidfd_open(2)`, `pid_namespaces(7)`.
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -66,6 +68,32 @@ impl Stat {
     /// Tells whether the process has ended and only waits to be reaped.
     pub const fn is_zombie(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x')
+    }
+}
+
+/// What all identities of one look share.
+struct Frame {
+    boot_id: String,
+    namespace: u64,
+    booted_at: Option<Time>,
+}
+
+impl Frame {
+    fn identity(&self, pid: u32, stat: &Stat) -> ProcessIdentity {
+        let ticks = rustix::param::clock_ticks_per_second().max(1);
+        let after = stat.start_ticks.saturating_mul(1000) / ticks;
+        let started_at = self.booted_at.map(|boot| {
+            let after = i64::try_from(after).unwrap_or(0);
+            Time::from_millis(boot.millis().saturating_add(after))
+        });
+        ProcessIdentity {
+            boot_id: self.boot_id.clone(),
+            pid,
+            start_ticks: stat.start_ticks,
+            pid_namespace: Some(self.namespace),
+            started_at,
+            name: Some(readable(&stat.name)),
+        }
     }
 }
 
@@ -224,23 +252,13 @@ impl LinuxProcesses {
         }
     }
 
-    fn identity(&self, pid: u32, stat: &Stat, boot_id: &str, namespace: u64) -> ProcessIdentity {
-        let ticks = rustix::param::clock_ticks_per_second().max(1);
-        let started_at = self.boot_time().map(|boot| {
-            let after = stat.start_ticks.saturating_mul(1000) / ticks;
-            Time::from_millis(
-                boot.millis()
-                    .saturating_add(i64::try_from(after).unwrap_or(0)),
-            )
-        });
-        ProcessIdentity {
-            boot_id: boot_id.to_owned(),
-            pid,
-            start_ticks: stat.start_ticks,
-            pid_namespace: Some(namespace),
-            started_at,
-            name: Some(readable(&stat.name)),
-        }
+    /// Reads what all identities of one look share.
+    fn frame(&self) -> Result<Frame, ProcessError> {
+        Ok(Frame {
+            boot_id: self.boot_id()?,
+            namespace: self.namespace()?,
+            booted_at: self.boot_time(),
+        })
     }
 
     /// Returns every number of the table with its entry. Entries that vanish meanwhile are left out.
@@ -295,12 +313,11 @@ fn readable(name: &str) -> String {
 
 impl Processes for LinuxProcesses {
     fn identify(&self, pid: u32) -> Result<Option<ProcessIdentity>, ProcessError> {
-        let boot_id = self.boot_id()?;
-        let namespace = self.namespace()?;
+        let frame = self.frame()?;
         Ok(self
             .stat(pid)?
             .filter(|stat| !stat.is_zombie())
-            .map(|stat| self.identity(pid, &stat, &boot_id, namespace)))
+            .map(|stat| frame.identity(pid, &stat)))
     }
 
     fn state(&self, process: &ProcessIdentity) -> ProcessState {
@@ -331,8 +348,7 @@ impl Processes for LinuxProcesses {
     }
 
     fn descendants(&self, pid: u32) -> Result<Vec<ProcessIdentity>, ProcessError> {
-        let boot_id = self.boot_id()?;
-        let namespace = self.namespace()?;
+        let frame = self.frame()?;
         let all = self.all()?;
         let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for (&child, stat) in &all {
@@ -345,11 +361,33 @@ impl Processes for LinuxProcesses {
             for child in children.remove(&parent).unwrap_or_default() {
                 queue.push_back(child);
                 if let Some(stat) = all.get(&child).filter(|stat| !stat.is_zombie()) {
-                    found.push(self.identity(child, stat, &boot_id, namespace));
+                    found.push(frame.identity(child, stat));
                 }
             }
         }
         Ok(found)
+    }
+
+    fn everyone(&self) -> Result<Vec<ProcessIdentity>, ProcessError> {
+        let frame = self.frame()?;
+        Ok(self
+            .all()?
+            .into_iter()
+            .filter(|(_, stat)| !stat.is_zombie())
+            .map(|(pid, stat)| frame.identity(pid, &stat))
+            .collect())
+    }
+
+    fn variable(&self, pid: u32, name: &str) -> Option<OsString> {
+        let bytes = std::fs::read(self.root.join(pid.to_string()).join("environ")).ok()?;
+        bytes
+            .split(|&byte| byte == 0)
+            .find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+            .map(|value| OsString::from_vec(value.to_vec()))
+    }
+
+    fn cpu_ticks(&self, pid: u32) -> Option<u64> {
+        Some(self.stat(pid).ok()??.cpu_ticks)
     }
 
     fn program(&self, pid: u32) -> Result<Option<String>, ProcessError> {

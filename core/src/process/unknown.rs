@@ -1,4 +1,5 @@
 //! A process table that says that it does not know, for systems without one that can be read safely.
+use std::ffi::OsString;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -26,6 +27,18 @@ impl Processes for UnknownProcesses {
 
     fn descendants(&self, _: u32) -> Result<Vec<ProcessIdentity>, ProcessError> {
         Err(ProcessError::Unsupported(WHY))
+    }
+
+    fn everyone(&self) -> Result<Vec<ProcessIdentity>, ProcessError> {
+        Err(ProcessError::Unsupported(WHY))
+    }
+
+    fn variable(&self, _: u32, _: &str) -> Option<OsString> {
+        None
+    }
+
+    fn cpu_ticks(&self, _: u32) -> Option<u64> {
+        None
     }
 
     fn program(&self, _: u32) -> Result<Option<String>, ProcessError> {
