@@ -1,6 +1,6 @@
 //! The one way in which files are read from strangers' folders, and the one way in which files are written.
 use std::fs::{File, Permissions};
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -176,6 +176,23 @@ impl Staged {
         .map_err(|source| FileError::new("cannot write", &path, source))?;
         sync_folder(folder_of(&path))
     }
+}
+
+/// Writes a file so that a reader finds either the old or the new content, without the flushes of [`write_atomic`]: for
+/// what may be lost with the power, such as how far a running task is.
+pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
+    let fail = |source: io::Error| FileError::new("cannot write", path, source);
+    let mut temporary = tempfile::Builder::new()
+        .prefix(Staged::PREFIX)
+        .tempfile_in(folder_of(path))
+        .map_err(fail)?;
+    temporary.write_all(bytes).map_err(fail)?;
+    temporary
+        .as_file()
+        .set_permissions(Permissions::from_mode(mode))
+        .map_err(fail)?;
+    temporary.persist(path).map_err(|error| fail(error.error))?;
+    Ok(())
 }
 
 fn folder_of(path: &Path) -> &Path {

@@ -170,6 +170,10 @@ text_id!(
     WorktreeId, "worktree id", check_slug
 );
 text_id!(
+    /// The id of a background task: when it was started, and two words. Sorts by time; safe as a file name.
+    BackgroundId, "background task id", check_slug
+);
+text_id!(
     /// The id of a request for a person's decision.
     ReviewId, "review id", check_printable
 );

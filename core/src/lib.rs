@@ -4,6 +4,7 @@
 //! and in the adapter crates. Data takes one way through it: a face calls a function of [`engine`], the engine gathers
 //! facts, a pure rule ([`status::apply`], [`verdict::judge`]) decides, one line is appended to the [`ledger`].
 pub mod agent;
+pub mod background;
 pub mod boundary;
 pub mod env;
 pub mod error;

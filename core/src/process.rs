@@ -9,6 +9,7 @@
 //! - A process of another pid namespace (a container, or the host seen from one) is unknown.
 //! - Two processes that differ in nothing but a time namespace are not told apart.
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -151,6 +152,17 @@ impl ProcessState {
     }
 }
 
+/// Whose a process is, and what it was started with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessDetails {
+    /// The number of the user.
+    pub user: u32,
+    /// The command line. Secrets may stand in it.
+    pub command: Vec<OsString>,
+    /// The folder it works in, where that is shown.
+    pub cwd: Option<PathBuf>,
+}
+
 /// What came of a signal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Signalled {
@@ -232,6 +244,12 @@ pub trait Processes {
     /// Returns a variable of the environment it was started with; `None` where it has none or does not show it to us.
     fn variable(&self, pid: u32, name: &str) -> Option<OsString>;
 
+    /// Returns when it was started, in clock ticks since the boot, also where it has ended and is not yet reaped.
+    fn start_ticks(&self, pid: u32) -> Option<u64>;
+
+    /// Returns whose it is and what it was started with; `None` where that is not shown to us.
+    fn details(&self, pid: u32) -> Option<ProcessDetails>;
+
     /// Returns the processor time it has used itself, in clock ticks; `None` where there is no such process.
     fn cpu_ticks(&self, pid: u32) -> Option<u64>;
 
@@ -240,6 +258,12 @@ pub trait Processes {
 
     /// Sends a signal to this very process and to no other: it is held first, then looked at again, then signalled.
     fn signal(&self, process: &ProcessIdentity, signal: Signal) -> Result<Signalled, ProcessError>;
+
+    /// Returns a descriptor that becomes readable when this very process ends; the state where it is not running.
+    fn watch(
+        &self,
+        process: &ProcessIdentity,
+    ) -> Result<Result<OwnedFd, ProcessState>, ProcessError>;
 
     /// Waits until this very process has ended, or until the time is over; tells whether it has ended.
     fn wait_end(&self, process: &ProcessIdentity, most: Duration) -> Result<bool, ProcessError>;

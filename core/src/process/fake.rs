@@ -1,12 +1,13 @@
 //! A process table for tests: what it says is what it was told.
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::{ProcessError, ProcessIdentity, ProcessState, Processes, Signalled};
+use super::{ProcessDetails, ProcessError, ProcessIdentity, ProcessState, Processes, Signalled};
 
 /// One process of the table.
 #[derive(Clone, Debug)]
@@ -168,6 +169,14 @@ impl Processes for FakeProcesses {
         self.table.get(&pid)?.variables.get(name).cloned()
     }
 
+    fn start_ticks(&self, pid: u32) -> Option<u64> {
+        self.table.get(&pid).map(|process| process.start_ticks)
+    }
+
+    fn details(&self, _: u32) -> Option<ProcessDetails> {
+        None
+    }
+
     fn cpu_ticks(&self, pid: u32) -> Option<u64> {
         self.table.get(&pid).map(|process| process.cpu_ticks)
     }
@@ -187,6 +196,12 @@ impl Processes for FakeProcesses {
             sent.push((process.pid, signal));
         }
         Ok(Signalled::Sent)
+    }
+
+    fn watch(&self, _: &ProcessIdentity) -> Result<Result<OwnedFd, ProcessState>, ProcessError> {
+        Err(ProcessError::Unsupported(
+            "a made-up process cannot be watched",
+        ))
     }
 
     fn wait_end(&self, process: &ProcessIdentity, _: Duration) -> Result<bool, ProcessError> {

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::{ProcessError, ProcessIdentity, ProcessState, Processes, Signalled};
+use super::{ProcessDetails, ProcessError, ProcessIdentity, ProcessState, Processes, Signalled};
 use crate::time::Time;
 
 /// The table of this machine.
@@ -204,39 +205,6 @@ impl LinuxProcesses {
         Ok(Look::Nothing)
     }
 
-    /// Opens the process itself, so that its number cannot be given out again unnoticed, and makes sure it is this one.
-    pub fn hold(
-        &self,
-        process: &ProcessIdentity,
-    ) -> Result<Result<OwnedFd, ProcessState>, ProcessError> {
-        match self.where_from(process) {
-            None => {}
-            Some(elsewhere) => return Ok(Err(elsewhere)),
-        }
-        let Some(pid) = as_pid(process.pid) else {
-            return Ok(Err(ProcessState::Gone));
-        };
-        match pidfd_open(pid, PidfdFlags::empty()) {
-            // The handle was taken first: if the start time is still ours now, it is of our process.
-            Ok(handle) => {
-                let state = self.state(process);
-                Ok(if state == ProcessState::Running {
-                    Ok(handle)
-                } else {
-                    Err(state)
-                })
-            }
-            Err(Errno::SRCH) => Ok(Err(ProcessState::Gone)),
-            // The number belongs to a thread, so not to a process any more.
-            Err(Errno::INVAL | Errno::NOENT) => Ok(Err(ProcessState::Recycled { by: None })),
-            Err(error) => Err(ProcessError::Call {
-                what: "watch",
-                pid: process.pid,
-                source: error.into(),
-            }),
-        }
-    }
-
     /// Tells why the number means nothing here, if so.
     fn where_from(&self, process: &ProcessIdentity) -> Option<ProcessState> {
         match self.boot_id() {
@@ -386,6 +354,25 @@ impl Processes for LinuxProcesses {
             .map(|value| OsString::from_vec(value.to_vec()))
     }
 
+    fn start_ticks(&self, pid: u32) -> Option<u64> {
+        Some(self.stat(pid).ok()??.start_ticks)
+    }
+
+    fn details(&self, pid: u32) -> Option<ProcessDetails> {
+        let folder = self.root.join(pid.to_string());
+        let user = std::fs::metadata(&folder).ok()?.uid();
+        let bytes = std::fs::read(folder.join("cmdline")).ok()?;
+        let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
+        Some(ProcessDetails {
+            user,
+            command: bytes
+                .split(|&byte| byte == 0)
+                .map(|word| OsString::from_vec(word.to_vec()))
+                .collect(),
+            cwd: std::fs::read_link(folder.join("cwd")).ok(),
+        })
+    }
+
     fn cpu_ticks(&self, pid: u32) -> Option<u64> {
         Some(self.stat(pid).ok()??.cpu_ticks)
     }
@@ -403,7 +390,7 @@ impl Processes for LinuxProcesses {
     }
 
     fn signal(&self, process: &ProcessIdentity, signal: Signal) -> Result<Signalled, ProcessError> {
-        match self.hold(process)? {
+        match self.watch(process)? {
             Err(over) => Ok(Signalled::NotThere(over)),
             Ok(handle) => match pidfd_send_signal(&handle, signal) {
                 Ok(()) => Ok(Signalled::Sent),
@@ -417,8 +404,40 @@ impl Processes for LinuxProcesses {
         }
     }
 
+    fn watch(
+        &self,
+        process: &ProcessIdentity,
+    ) -> Result<Result<OwnedFd, ProcessState>, ProcessError> {
+        match self.where_from(process) {
+            None => {}
+            Some(elsewhere) => return Ok(Err(elsewhere)),
+        }
+        let Some(pid) = as_pid(process.pid) else {
+            return Ok(Err(ProcessState::Gone));
+        };
+        match pidfd_open(pid, PidfdFlags::empty()) {
+            // The handle was taken first: if the start time is still ours now, it is of our process.
+            Ok(handle) => {
+                let state = self.state(process);
+                Ok(if state == ProcessState::Running {
+                    Ok(handle)
+                } else {
+                    Err(state)
+                })
+            }
+            Err(Errno::SRCH) => Ok(Err(ProcessState::Gone)),
+            // The number belongs to a thread, so not to a process any more.
+            Err(Errno::INVAL | Errno::NOENT) => Ok(Err(ProcessState::Recycled { by: None })),
+            Err(error) => Err(ProcessError::Call {
+                what: "watch",
+                pid: process.pid,
+                source: error.into(),
+            }),
+        }
+    }
+
     fn wait_end(&self, process: &ProcessIdentity, most: Duration) -> Result<bool, ProcessError> {
-        let handle = match self.hold(process)? {
+        let handle = match self.watch(process)? {
             Ok(handle) => handle,
             Err(over) if over.is_over() => return Ok(true),
             Err(over) => {

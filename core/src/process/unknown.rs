@@ -1,10 +1,11 @@
 //! A process table that says that it does not know, for systems without one that can be read safely.
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::{ProcessError, ProcessIdentity, ProcessState, Processes, Signalled};
+use super::{ProcessDetails, ProcessError, ProcessIdentity, ProcessState, Processes, Signalled};
 
 const WHY: &str = "the process table of this system is not read yet";
 
@@ -37,6 +38,14 @@ impl Processes for UnknownProcesses {
         None
     }
 
+    fn start_ticks(&self, _: u32) -> Option<u64> {
+        None
+    }
+
+    fn details(&self, _: u32) -> Option<ProcessDetails> {
+        None
+    }
+
     fn cpu_ticks(&self, _: u32) -> Option<u64> {
         None
     }
@@ -46,6 +55,10 @@ impl Processes for UnknownProcesses {
     }
 
     fn signal(&self, _: &ProcessIdentity, _: Signal) -> Result<Signalled, ProcessError> {
+        Err(ProcessError::Unsupported(WHY))
+    }
+
+    fn watch(&self, _: &ProcessIdentity) -> Result<Result<OwnedFd, ProcessState>, ProcessError> {
         Err(ProcessError::Unsupported(WHY))
     }
 

@@ -1,0 +1,83 @@
+//! Taking a process under watch that runs already.
+use std::path::Path;
+
+use super::mask;
+use super::record::{Record, State, VERSION};
+use super::start::{Answer, Order, Started, launch, new_id};
+use super::store::{BackgroundError, Store};
+use crate::ids::SessionRef;
+use crate::paths;
+use crate::process::Processes;
+use crate::time::Time;
+
+/// Takes a process under watch: its end will be seen, its exit status will not, and its output goes where it goes.
+pub fn adopt(
+    store: &Store,
+    pid: u32,
+    name: Option<&str>,
+    session: Option<SessionRef>,
+    program: &Path,
+    processes: &dyn Processes,
+    now: Time,
+) -> Result<Started, BackgroundError> {
+    let process = processes
+        .identify(pid)?
+        .ok_or(BackgroundError::NoProcess(pid))?;
+    let details = processes
+        .details(pid)
+        .ok_or(BackgroundError::NoProcess(pid))?;
+    if details.user != rustix::process::geteuid().as_raw() {
+        return Err(BackgroundError::ForeignProcess(pid));
+    }
+    store.make()?;
+    let (id, made) = new_id(store, now)?;
+    let words: Vec<String> = details
+        .command
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let record = Record {
+        version: VERSION,
+        id,
+        name: name.map_or(made, str::to_owned),
+        command: mask::command(&words),
+        cwd: details
+            .cwd
+            .as_deref()
+            .map(paths::text_of_path)
+            .unwrap_or_default(),
+        session,
+        task: None,
+        created_at: now,
+        timeout_ms: None,
+        memory_limit: None,
+        cpu_seconds: None,
+        notify: false,
+        output_cap: super::output::SMALLEST_CAP,
+        adopted: true,
+        check: None,
+        supervisor: None,
+        watched_again_at: None,
+        state: State::Running {
+            started_at: process.started_at.unwrap_or(now),
+            process: process.clone(),
+            command_end: None,
+        },
+        progress: None,
+        quiet_since: None,
+        output_lost: 0,
+    };
+    let order = Order {
+        folder: paths::text_of_path(store.folder()),
+        record: record.clone(),
+        command: Vec::new(),
+        quiet_ms: 60_000,
+    };
+    match launch(&order, program, store.folder())? {
+        Answer::Running { .. } => Ok(Started { record, process }),
+        Answer::Taken | Answer::NotStarted { .. } => Err(BackgroundError::NoProcess(pid)),
+        Answer::Failed { why } => Err(BackgroundError::Supervisor {
+            what: format!("failed: {why}"),
+        }),
+    }
+}

@@ -1,0 +1,406 @@
+//! Starting a task: the program starts itself again as a supervisor and waits for its word.
+use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::mask;
+use super::record::{CheckFor, Record, State, VERSION};
+use super::store::{BackgroundError, Store};
+use super::tree::MARK;
+use super::{look, words};
+use crate::env::Env;
+use crate::files::FileError;
+use crate::ids::{BackgroundId, SessionRef, TaskId};
+use crate::paths;
+use crate::process::{ProcessIdentity, Processes};
+use crate::time::Time;
+
+mod ready;
+
+pub use ready::{Readiness, wait_ready};
+
+/// The hidden command of the program that is a supervisor.
+pub const SUPERVISE: &str = "bg-supervise";
+
+/// What is to be started.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The command and its arguments.
+    pub command: Vec<OsString>,
+    /// The folder it runs in.
+    pub cwd: PathBuf,
+    /// Its name; one is made where there is none.
+    pub name: Option<String>,
+    /// The session that starts it.
+    pub session: Option<SessionRef>,
+    /// The task of a ledger it belongs to.
+    pub task: Option<TaskId>,
+    /// Its time limit.
+    pub timeout: Option<Duration>,
+    /// The limit of address space of each process, in bytes.
+    pub memory: Option<u64>,
+    /// The limit of processor time of each process, in seconds.
+    pub cpu_seconds: Option<u64>,
+    /// The largest size of its output, in bytes.
+    pub output_cap: u64,
+    /// Write the end into the output.
+    pub notify: bool,
+    /// The check it is run for.
+    pub check: Option<CheckFor>,
+    /// After how long without output and processor time it counts as quiet.
+    pub quiet_after: Duration,
+}
+
+impl Request {
+    /// The size that output is kept to unless something else is asked for.
+    pub const OUTPUT_CAP: u64 = 64 << 20;
+
+    /// Makes a request with nothing but a command and a folder.
+    pub fn new(command: Vec<OsString>, cwd: impl Into<PathBuf>) -> Self {
+        Self {
+            command,
+            cwd: cwd.into(),
+            name: None,
+            session: None,
+            task: None,
+            timeout: None,
+            memory: None,
+            cpu_seconds: None,
+            output_cap: Self::OUTPUT_CAP,
+            notify: false,
+            check: None,
+            quiet_after: Duration::from_mins(1),
+        }
+    }
+}
+
+/// What a supervisor is told on its standard input.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Order {
+    /// The folder of tasks, as [`paths::text_of_path`].
+    pub(super) folder: String,
+    /// The record to begin with.
+    pub(super) record: Record,
+    /// The command, each word as [`paths::text_of_bytes`]; empty where it runs already.
+    pub(super) command: Vec<String>,
+    /// See [`Request::quiet_after`].
+    pub(super) quiet_ms: u64,
+}
+
+/// What a supervisor answers, on one line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Answer {
+    /// The command runs.
+    Running {
+        /// The command.
+        process: ProcessIdentity,
+    },
+    /// The command could not be started.
+    NotStarted {
+        /// 127 where it was not found, else 126.
+        status: i32,
+        /// Why.
+        why: String,
+    },
+    /// Somebody else supervises it.
+    Taken,
+    /// The supervisor itself failed.
+    Failed {
+        /// Why.
+        why: String,
+    },
+}
+
+/// A task that was started.
+#[derive(Clone, Debug)]
+pub struct Started {
+    /// Its record.
+    pub record: Record,
+    /// The command.
+    pub process: ProcessIdentity,
+}
+
+/// Starts a task. `program` is this program, which becomes its supervisor.
+pub fn start(
+    store: &Store,
+    request: &Request,
+    program: &Path,
+    now: Time,
+) -> Result<Started, BackgroundError> {
+    use std::os::unix::ffi::OsStrExt as _;
+    if request.command.is_empty() {
+        return Err(BackgroundError::NoCommand);
+    }
+    if !request.cwd.is_dir() {
+        return Err(BackgroundError::NoWorkingFolder(request.cwd.clone()));
+    }
+    store.make()?;
+    let (id, made) = new_id(store, now)?;
+    let shown: Vec<String> = request
+        .command
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let mut record = Record {
+        version: VERSION,
+        name: request.name.clone().unwrap_or(made),
+        id,
+        command: mask::command(&shown),
+        cwd: paths::text_of_path(&request.cwd),
+        session: request.session.clone(),
+        task: request.task.clone(),
+        created_at: now,
+        timeout_ms: request
+            .timeout
+            .map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
+        memory_limit: request.memory,
+        cpu_seconds: request.cpu_seconds,
+        notify: request.notify,
+        output_cap: request.output_cap.max(super::output::SMALLEST_CAP),
+        adopted: false,
+        check: request.check.clone(),
+        supervisor: None,
+        watched_again_at: None,
+        state: State::Starting,
+        progress: None,
+        quiet_since: None,
+        output_lost: 0,
+    };
+    let order = Order {
+        folder: paths::text_of_path(store.folder()),
+        record: record.clone(),
+        command: request
+            .command
+            .iter()
+            .map(|word| paths::text_of_bytes(word.as_bytes()))
+            .collect(),
+        quiet_ms: u64::try_from(request.quiet_after.as_millis()).unwrap_or(u64::MAX),
+    };
+    match launch(&order, program, store.folder())? {
+        Answer::Running { process } => {
+            record.state = State::Running {
+                process: process.clone(),
+                started_at: now,
+                command_end: None,
+            };
+            Ok(Started { record, process })
+        }
+        Answer::NotStarted { status, why } => Err(BackgroundError::NotStarted {
+            id: record.id,
+            status,
+            why,
+        }),
+        Answer::Taken => Err(BackgroundError::Supervisor {
+            what: "found the new task's lock held".to_owned(),
+        }),
+        Answer::Failed { why } => Err(BackgroundError::Supervisor {
+            what: format!("failed: {why}"),
+        }),
+    }
+}
+
+/// Makes an id that no task has: the moment in ten characters that sort by time, and two words.
+pub(super) fn new_id(store: &Store, now: Time) -> Result<(BackgroundId, String), BackgroundError> {
+    let mut millis = u64::try_from(now.millis()).unwrap_or(0);
+    let mut random = ulid::Ulid::generate().random();
+    loop {
+        let name = words::name(u64::try_from(random & u128::from(u64::MAX)).unwrap_or(0));
+        let stamp = ulid::Ulid::from_parts(millis, 0).to_string().to_lowercase();
+        let stamp = stamp.get(..10).unwrap_or(&stamp);
+        let id = BackgroundId::new(format!("{stamp}-{name}"))
+            .map_err(|error| supervisor_error(&error))?;
+        let claim = store.lock_path(&id);
+        let claimed = {
+            use std::os::unix::fs::OpenOptionsExt as _;
+            std::fs::OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&claim)
+        };
+        match claimed {
+            Ok(_) => return Ok((id, name)),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                random >>= 12;
+                if random == 0 {
+                    millis = millis.saturating_add(1);
+                    random = ulid::Ulid::generate().random();
+                }
+            }
+            Err(error) => return Err(FileError::new("cannot make", &claim, error).into()),
+        }
+    }
+}
+
+fn supervisor_error(error: &dyn std::fmt::Display) -> BackgroundError {
+    BackgroundError::Supervisor {
+        what: format!("cannot be started: {error}"),
+    }
+}
+
+/// Starts a supervisor and waits for its answer: only then it has left this terminal.
+pub(super) fn launch(
+    order: &Order,
+    program: &Path,
+    folder: &Path,
+) -> Result<Answer, BackgroundError> {
+    let failed = |error: &dyn std::fmt::Display| supervisor_error(error);
+    let mut supervisor = Command::new(program)
+        .arg(SUPERVISE)
+        .arg(order.record.id.as_str())
+        .env(MARK, order.record.id.as_str())
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| failed(&error))?;
+    let text = serde_json::to_vec(order).map_err(|error| failed(&error))?;
+    if let Some(mut stdin) = supervisor.stdin.take() {
+        // A supervisor that does not listen does not answer either.
+        drop(stdin.write_all(&text));
+    }
+    let mut line = String::new();
+    if let Some(stdout) = supervisor.stdout.take() {
+        BufReader::new(stdout)
+            .read_line(&mut line)
+            .map_err(|error| failed(&error))?;
+    }
+    if let Ok(answer) = serde_json::from_str(&line) {
+        // Where this process lives on, it is the parent that has to take note of the supervisor's end.
+        drop(std::thread::spawn(move || supervisor.wait()));
+        return Ok(answer);
+    }
+    let status = supervisor.wait().map_err(|error| failed(&error))?;
+    Err(BackgroundError::Supervisor {
+        what: format!("ended before it was ready: {status}"),
+    })
+}
+
+/// Puts right on disk what a look finds: a task whose supervisor is gone is taken under watch again, or recorded as lost.
+/// Called by every command that writes. Returns the ids of the tasks that are watched again.
+pub fn settle(
+    store: &Store,
+    processes: &dyn Processes,
+    program: &Path,
+    now: Time,
+) -> Result<Vec<BackgroundId>, BackgroundError> {
+    let mut again = Vec::new();
+    for seen in store.look_all(processes)?.0 {
+        let id = seen.record.id.clone();
+        match seen.watch {
+            look::Watch::Unwatched { .. } => {
+                if watch_again(store, seen.record, program, now)? {
+                    again.push(id);
+                }
+            }
+            look::Watch::Nobody if seen.corrected => record_lost(store, &id, processes, now)?,
+            look::Watch::Nobody | look::Watch::Supervisor { .. } => {}
+        }
+    }
+    Ok(again)
+}
+
+pub(super) fn watch_again(
+    store: &Store,
+    mut record: Record,
+    program: &Path,
+    now: Time,
+) -> Result<bool, BackgroundError> {
+    record.watched_again_at = Some(now);
+    let order = Order {
+        folder: paths::text_of_path(store.folder()),
+        record,
+        command: Vec::new(),
+        quiet_ms: 60_000,
+    };
+    match launch(&order, program, store.folder())? {
+        Answer::Running { .. } => Ok(true),
+        // Somebody was faster, or it ended at this moment: the next look tells.
+        Answer::Taken | Answer::NotStarted { .. } => Ok(false),
+        Answer::Failed { why } => Err(BackgroundError::Supervisor {
+            what: format!("failed: {why}"),
+        }),
+    }
+}
+
+fn record_lost(
+    store: &Store,
+    id: &BackgroundId,
+    processes: &dyn Processes,
+    now: Time,
+) -> Result<(), BackgroundError> {
+    let Some(held) = store.lock(id)? else {
+        return Ok(());
+    };
+    let Ok(Some((mut record, events))) = store.read(id) else {
+        return Ok(());
+    };
+    if !record.state.is_over() {
+        let seen = look::unsupervised(record, processes);
+        record = seen.record;
+        if seen.corrected {
+            super::supervisor::announce_end(store, &record, now);
+            store.write(&record, &events, now, true)?;
+        }
+    }
+    drop(held);
+    Ok(())
+}
+
+/// Returns reasons why the system may end background tasks all the same, in words.
+pub fn warnings(env: &Env) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if kills_user_processes() && env.var("XDG_SESSION_ID").is_some() && !lingers() {
+        warnings.push(
+            "this system ends all processes of a user at log-out (KillUserProcesses=yes); `loginctl enable-linger` keeps \
+             them"
+                .to_owned(),
+        );
+    }
+    warnings
+}
+
+fn kills_user_processes() -> bool {
+    let mut files = vec![PathBuf::from("/etc/systemd/logind.conf")];
+    for folder in [
+        "/usr/lib/systemd/logind.conf.d",
+        "/etc/systemd/logind.conf.d",
+    ] {
+        let mut more: Vec<PathBuf> = std::fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .collect();
+        more.sort();
+        files.extend(more);
+    }
+    let mut kills = false;
+    for file in files {
+        for line in std::fs::read_to_string(file).unwrap_or_default().lines() {
+            if let Some(value) = line.trim().strip_prefix("KillUserProcesses=") {
+                kills = matches!(value.trim(), "yes" | "true" | "on" | "1");
+            }
+        }
+    }
+    kills
+}
+
+fn lingers() -> bool {
+    let uid = rustix::process::getuid().as_raw();
+    let name = std::fs::read_to_string("/etc/passwd")
+        .unwrap_or_default()
+        .lines()
+        .find_map(|line| {
+            let mut fields = line.split(':');
+            let name = fields.next()?;
+            (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
+        });
+    name.is_some_and(|name| Path::new("/var/lib/systemd/linger").join(name).exists())
+}

@@ -1,0 +1,92 @@
+//! Waiting for the end of tasks.
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::look::{Seen, Watch, look};
+use super::record::State;
+use super::store::{BackgroundError, Store};
+use crate::ids::BackgroundId;
+use crate::process::Processes;
+
+/// How many of several tasks are waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitFor {
+    /// Until one is over.
+    Any,
+    /// Until all are over.
+    All,
+}
+
+/// What came of waiting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Waited {
+    /// The tasks as they are now, in the order in which they were named.
+    pub tasks: Vec<Seen>,
+    /// The time was over first.
+    pub timed_out: bool,
+}
+
+/// How long is slept at most: a process table that cannot wake us is looked at this often.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
+/// Waits until one of the tasks, or all of them, are over, or the time is.
+pub fn wait(
+    store: &Store,
+    ids: &[BackgroundId],
+    until: WaitFor,
+    most: Option<Duration>,
+    processes: &dyn Processes,
+) -> Result<Waited, BackgroundError> {
+    let deadline = most.and_then(|most| Instant::now().checked_add(most));
+    loop {
+        let tasks = ids
+            .iter()
+            .map(|id| look(store, id, processes))
+            .collect::<Result<Vec<Seen>, _>>()?;
+        let mut over = tasks.iter().map(|seen| seen.record.state.is_over());
+        let done = match until {
+            WaitFor::Any => over.any(|over| over) || tasks.is_empty(),
+            WaitFor::All => over.all(|over| over),
+        };
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let timed_out = !done && left.is_some_and(|left| left.is_zero());
+        if done || timed_out {
+            return Ok(Waited { tasks, timed_out });
+        }
+        let handles: Vec<OwnedFd> = tasks
+            .iter()
+            .filter_map(|seen| handle(seen, processes))
+            .collect();
+        let sleep = left.map_or(LONGEST_SLEEP, |left| left.min(LONGEST_SLEEP));
+        let sleep = Timespec::try_from(sleep).ok();
+        let mut watched: Vec<PollFd<'_>> = handles
+            .iter()
+            .map(|handle| PollFd::new(handle, PollFlags::IN))
+            .collect();
+        // Woken or not, the next look tells.
+        if poll(&mut watched, sleep.as_ref()).is_err() {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+/// Returns what becomes readable when the task may be over.
+fn handle(seen: &Seen, processes: &dyn Processes) -> Option<OwnedFd> {
+    let process = match &seen.watch {
+        Watch::Nobody => None,
+        Watch::Supervisor { .. } => seen.record.supervisor.as_ref(),
+        Watch::Unwatched { .. } => match &seen.record.state {
+            State::Running { process, .. } => Some(process),
+            State::Starting
+            | State::Completed { .. }
+            | State::Failed { .. }
+            | State::Stopped { .. }
+            | State::TimedOut { .. }
+            | State::Lost { .. }
+            | State::Unobserved { .. } => None,
+        },
+    }?;
+    processes.watch(process).ok()?.ok()
+}
