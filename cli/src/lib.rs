@@ -8,6 +8,9 @@
 //! stable are the commands, the JSON (`docs/schemas/`) and the exit statuses.
 use std::process::ExitCode;
 
+use takeup_core::background::{SUPERVISE, supervise};
+use takeup_core::time::SystemClock;
+
 mod agents;
 mod args;
 mod commands;
@@ -20,6 +23,13 @@ pub use schema::schemas;
 
 /// Runs the program with the arguments and the environment of the process.
 pub fn main() -> ExitCode {
+    // A supervisor lives for days: it never builds the command line, so that it stays small.
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == SUPERVISE)
+    {
+        return ExitCode::from(supervise(&SystemClock, &takeup_core::process::system()));
+    }
     args::run()
 }
 
