@@ -21,6 +21,7 @@ pub mod observation;
 pub mod paths;
 pub mod plan;
 pub mod process;
+pub mod redact;
 pub mod repository;
 pub mod review;
 pub mod status;
