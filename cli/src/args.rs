@@ -80,6 +80,8 @@ macro_rules! commands {
 }
 
 commands! {
+    /// List sessions of all agents, show one, recover one
+    Sessions => sessions, "sessions";
     /// Print the version and what it was built with
     Version => version, "version";
 }

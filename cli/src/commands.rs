@@ -1,2 +1,3 @@
 //! The commands, one file each: `Args` (parsed by clap) and `run(args, context)`.
+pub(crate) mod sessions;
 pub(crate) mod version;

@@ -8,6 +8,10 @@ pub fn schemas() -> BTreeMap<&'static str, Schema> {
     let mut schemas = BTreeMap::new();
     schemas.insert("envelope", schema_for!(crate::reply::Envelope<'static>));
     schemas.insert(
+        "sessions",
+        schema_for!(crate::commands::sessions::SessionsData),
+    );
+    schemas.insert(
         "version",
         schema_for!(crate::commands::version::VersionData),
     );

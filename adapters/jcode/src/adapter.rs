@@ -1,6 +1,6 @@
 //! jcode as the rest of the program sees it.
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use takeup_core::agent::{
     Agent, AgentError, Detection, Found, HookEvent, Parcel, Received, Rung, Session, SessionDetail,
@@ -10,7 +10,7 @@ use takeup_core::env::Env;
 use takeup_core::ids::{AgentId, SessionId, SessionRef};
 use takeup_core::integration::{EditPlan, IntegrationState, Scope};
 use takeup_core::process::Liveness;
-use takeup_core::repository::Place;
+use takeup_core::repository::{Place, find_program};
 use takeup_core::time::{Clock, SystemClock};
 
 use crate::home::{Home, Key};
@@ -105,19 +105,6 @@ fn no_session(id: &str) -> AgentError {
     }
 }
 
-/// Looks for a program on the search path, without running it.
-fn program(env: &Env, name: &str) -> Option<PathBuf> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let path = env.var("PATH")?;
-    std::env::split_paths(path)
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join(name))
-        .find(|file| {
-            std::fs::metadata(file)
-                .is_ok_and(|data| !data.is_dir() && data.permissions().mode() & 0o111 != 0)
-        })
-}
-
 impl Agent for Jcode {
     fn id(&self) -> AgentId {
         self.id.clone()
@@ -143,7 +130,7 @@ impl Agent for Jcode {
         let home = Home::of(env)
             .map(|home| home.root().to_path_buf())
             .filter(|home| Path::is_dir(home));
-        let program = program(env, "jcode");
+        let program = find_program(env, "jcode");
         Detection {
             installed: home.is_some() || program.is_some(),
             program,

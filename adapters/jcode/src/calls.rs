@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::shown::line;
 use crate::wire::{Block, Message};
-use takeup_core::text::one_line;
 
 /// The result jcode puts in, at the next turn, for a call whose session died: whether it happened is still not known.
 const STAND_IN: &str = "Tool output missing (session interrupted";
@@ -53,7 +53,7 @@ pub(crate) fn open_calls(messages: &[Message]) -> Vec<OpenCall> {
         message.blocks.iter().filter_map(|block| match block {
             Block::ToolUse { id, name, input } if !answered.contains(id.as_str()) => {
                 Some(OpenCall {
-                    tool: one_line(name, 80),
+                    tool: line(name, 80),
                     argument: argument(input),
                     at: message.at,
                 })
@@ -75,16 +75,13 @@ pub(crate) fn argument(input: &str) -> String {
     let telling = ["command", "file_path", "path", "url", "pattern", "query"]
         .iter()
         .find_map(|key| value.get(key)?.as_str());
-    telling.map_or_else(
-        || one_line(input, ARGUMENT),
-        |text| one_line(text, ARGUMENT),
-    )
+    telling.map_or_else(|| line(input, ARGUMENT), |text| line(text, ARGUMENT))
 }
 
 /// Returns the last thing a person said.
 pub(crate) fn last_prompt(messages: &[Message]) -> Option<String> {
     let message = messages.iter().rev().find(|message| message.is_prompt())?;
-    message.text().map(|text| one_line(text, PROMPT))
+    message.text().map(|text| line(text, PROMPT))
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@ use std::fmt::Write as _;
 
 use takeup_core::agent::Session;
 use takeup_core::process::Liveness;
-use takeup_core::text::{clean, one_line};
 
 use crate::alive::time;
 use crate::load::Loaded;
+use crate::shown::{line, lines};
 use crate::wire::{Block, Message};
 
 /// How many characters of one text or result are kept.
@@ -29,7 +29,7 @@ fn write(out: &mut String, session: &Session, loaded: &Loaded) -> std::fmt::Resu
         writeln!(
             out,
             "- Folder: `{}`",
-            one_line(&cwd.to_string_lossy(), 400).replace('`', "'")
+            line(&cwd.to_string_lossy(), 400).replace('`', "'")
         )?;
     }
     if let Some(at) = session.created_at {
@@ -44,13 +44,13 @@ fn write(out: &mut String, session: &Session, loaded: &Loaded) -> std::fmt::Resu
         Liveness::Crashed { proof } => format!("crashed ({proof})"),
         Liveness::Unknown { why } => format!("unknown ({why})"),
     };
-    writeln!(out, "- State: {}", plain(&one_line(&state, 400)))?;
+    writeln!(out, "- State: {}", plain(&line(&state, 400)))?;
     writeln!(out, "- Messages: {}", loaded.messages.len())?;
     for note in &loaded.recovered {
-        writeln!(out, "- Recovered: {}", plain(&one_line(note, 400)))?;
+        writeln!(out, "- Recovered: {}", plain(&line(note, 400)))?;
     }
     for issue in &loaded.issues {
-        writeln!(out, "- Damage: {}", plain(&one_line(&issue.message, 400)))?;
+        writeln!(out, "- Damage: {}", plain(&line(&issue.message, 400)))?;
     }
     if !session.plan.is_empty() {
         out.push_str("\n## Todos\n\n");
@@ -74,7 +74,7 @@ fn write(out: &mut String, session: &Session, loaded: &Loaded) -> std::fmt::Resu
     if let Some(summary) = &loaded.meta.summary {
         let count = loaded.compacted();
         writeln!(out, "\n## Summary of the first messages ({count})\n")?;
-        fenced(out, &clean(summary, LONGEST))?;
+        fenced(out, &lines(summary, LONGEST))?;
     }
     out.push_str("\n## Conversation\n");
     for message in loaded.messages.iter().filter(|message| is_shown(message)) {
@@ -100,25 +100,25 @@ fn turn(out: &mut String, message: &Message) -> std::fmt::Result {
     writeln!(out, "\n### {who}{at}\n")?;
     for block in &message.blocks {
         match block {
-            Block::Text(text) => fenced(out, &clean(text.trim_end(), LONGEST))?,
+            Block::Text(text) => fenced(out, &lines(text.trim_end(), LONGEST))?,
             Block::ToolUse { name, input, .. } => {
-                writeln!(out, "Call of {}:\n", plain(&one_line(name, 80)))?;
-                fenced(out, &clean(input, LONGEST))?;
+                writeln!(out, "Call of {}:\n", plain(&line(name, 80)))?;
+                fenced(out, &lines(input, LONGEST))?;
             }
             Block::ToolResult {
                 content, failed, ..
             } => {
                 let word = if *failed { "Failed" } else { "Result" };
                 writeln!(out, "{word}:\n")?;
-                fenced(out, &clean(content.trim_end(), LONGEST))?;
+                fenced(out, &lines(content.trim_end(), LONGEST))?;
             }
             Block::Image { media_type } => {
-                writeln!(out, "(a picture, {})\n", plain(&one_line(media_type, 40)))?;
+                writeln!(out, "(a picture, {})\n", plain(&line(media_type, 40)))?;
             }
             Block::Hidden => {}
             Block::Unknown { kind, text } => match text {
-                Some(text) => fenced(out, &clean(text, LONGEST))?,
-                None => writeln!(out, "(something unknown: {})\n", plain(&one_line(kind, 40)))?,
+                Some(text) => fenced(out, &lines(text, LONGEST))?,
+                None => writeln!(out, "(something unknown: {})\n", plain(&line(kind, 40)))?,
             },
         }
     }

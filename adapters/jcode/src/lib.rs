@@ -38,6 +38,7 @@ mod processes;
 mod replay;
 mod report;
 mod sessions;
+mod shown;
 mod wire;
 
 pub use adapter::Jcode;

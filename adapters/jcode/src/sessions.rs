@@ -9,7 +9,6 @@ use takeup_core::identity::OpenEffect;
 use takeup_core::ids::{AgentId, SessionId, SessionRef};
 use takeup_core::issue::{Issue, IssueKind};
 use takeup_core::process::Liveness;
-use takeup_core::text::{clean, one_line};
 use takeup_core::time::Time;
 
 use crate::alive::{Answer, Marker, Signs, judge, time};
@@ -18,6 +17,7 @@ use crate::home::{Home, Key, Part};
 use crate::list::{Brief, Listing, Todo, in_parallel, list, marker, markers, streaming, todos};
 use crate::load::{Loaded, load};
 use crate::processes::Processes;
+use crate::shown::{line, lines};
 use crate::wire::{Block, Message, Status};
 
 /// So many sessions, the newest ones, are read whole for the list; of older ones head and tail.
@@ -204,11 +204,11 @@ impl Source<'_> {
             .clone()
             .or_else(|| title_of_todos(todos, intention))
             .or_else(|| brief.meta.title.clone())
-            .map(|title| one_line(&title, TITLE))
+            .map(|title| line(&title, TITLE))
             .filter(|title| !title.is_empty());
         Some(Session {
             session,
-            name: brief.name().map(|name| one_line(name, 60)),
+            name: brief.name().map(|name| line(name, 60)),
             title,
             cwd: brief.meta.working_dir.as_ref().map(PathBuf::from),
             created_at: brief
@@ -217,7 +217,7 @@ impl Source<'_> {
                 .map(time)
                 .or_else(|| time_of_id(&brief.key)),
             updated_at: brief.updated_at().or_else(|| time_of_id(&brief.key)),
-            status: Some(one_line(brief.meta.status.word(), 40)),
+            status: Some(line(brief.meta.status.word(), 40)),
             liveness: judged.answer.liveness.clone(),
             process: judged.answer.process.clone(),
             interruption: judged.answer.interruption.clone(),
@@ -235,7 +235,7 @@ impl Source<'_> {
             plan: todos
                 .iter()
                 .map(|todo| PlanItem {
-                    text: one_line(&todo.content, 200),
+                    text: line(&todo.content, 200),
                     done: !todo.is_open(),
                     state: todo.state(),
                 })
@@ -325,7 +325,7 @@ pub(crate) fn title_of_todos(todos: &[Todo], intention: Option<&str>) -> Option<
         .as_deref()
         .filter(|group| !group.trim().is_empty());
     let title = group.or(intention).unwrap_or(&todo.content);
-    let title = one_line(title, 72);
+    let title = line(title, 72);
     (!title.is_empty()).then_some(title)
 }
 
@@ -412,17 +412,17 @@ pub(crate) fn turns_of(message: &Message) -> Vec<Turn> {
         .iter()
         .filter_map(|block| match block {
             Block::Text(text) => {
-                let text = clean(text.trim(), TURN);
+                let text = lines(text.trim(), TURN);
                 (!text.is_empty()).then(|| turn(role, text))
             }
             Block::ToolUse { name, input, .. } => Some(turn(
                 "tool",
-                format!("{}: {}", one_line(name, 80), argument(input)),
+                format!("{}: {}", line(name, 80), argument(input)),
             )),
             Block::ToolResult {
                 content, failed, ..
             } => {
-                let text = clean(content.trim(), TURN);
+                let text = lines(content.trim(), TURN);
                 let text = match (failed, text.is_empty()) {
                     (true, _) => format!("failed: {text}"),
                     (false, true) => "(no output)".to_owned(),
@@ -430,14 +430,13 @@ pub(crate) fn turns_of(message: &Message) -> Vec<Turn> {
                 };
                 Some(turn("tool", text))
             }
-            Block::Image { media_type } => Some(turn(
-                role,
-                format!("[picture, {}]", one_line(media_type, 40)),
-            )),
+            Block::Image { media_type } => {
+                Some(turn(role, format!("[picture, {}]", line(media_type, 40))))
+            }
             Block::Hidden => None,
             Block::Unknown { kind, text } => {
-                let kind = one_line(kind, 40);
-                let text = text.as_deref().map(|text| clean(text.trim(), TURN));
+                let kind = line(kind, 40);
+                let text = text.as_deref().map(|text| lines(text.trim(), TURN));
                 Some(turn(role, text.unwrap_or_else(|| format!("[{kind}]"))))
             }
         })
