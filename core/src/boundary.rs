@@ -33,3 +33,66 @@ pub struct Raise {
     /// The globs that were added.
     pub added: Vec<String>,
 }
+
+/// A glob that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no path pattern: pathspec magic (a leading ':') and empty patterns are not used here")]
+pub struct InvalidGlob(pub String);
+
+impl Boundary {
+    /// Checks a pattern a person or agent gave.
+    pub fn check(glob: &str) -> Result<(), InvalidGlob> {
+        if glob.trim().is_empty() || glob.starts_with(':') || glob.starts_with('!') || glob.contains('\0') {
+            return Err(InvalidGlob(glob.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Tells whether a path may be edited: it is not avoided, and `allowed` is empty or names it.
+    ///
+    /// A pattern has git's plain pathspec meaning: a folder names everything below it, `*` also crosses `/`.
+    pub fn allows(&self, path: &str) -> bool {
+        !matches_any(&self.avoided, path) && (self.allowed.is_empty() || matches_any(&self.allowed, path))
+    }
+
+    /// Tells whether a path must be avoided.
+    pub fn avoids(&self, path: &str) -> bool {
+        matches_any(&self.avoided, path)
+    }
+}
+
+/// Tells whether one of the patterns names the path; patterns that cannot be used name nothing.
+fn matches_any(globs: &[String], path: &str) -> bool {
+    globs.iter().filter(|glob| Boundary::check(glob).is_ok()).any(|glob| {
+        let glob = glob.strip_prefix("./").unwrap_or(glob);
+        git2::Pathspec::new([glob.trim_end_matches('/')])
+            .is_ok_and(|spec| spec.matches_path(std::path::Path::new(path), git2::PathspecFlags::DEFAULT))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_mean_what_pathspecs_mean() {
+        let boundary = Boundary {
+            allowed: vec!["src/".to_owned(), "*.md".to_owned(), "./docs/a.txt".to_owned()],
+            avoided: vec!["src/secret".to_owned()],
+            ..Boundary::default()
+        };
+        for (path, allowed) in [
+            ("src/a.rs", true),
+            ("src/deep/b.rs", true),
+            ("srcs/a.rs", false),
+            ("deep/readme.md", true),
+            ("docs/a.txt", true),
+            ("docs/b.txt", false),
+            ("src/secret/key", false),
+        ] {
+            assert_eq!(boundary.allows(path), allowed, "{path}");
+        }
+        assert!(Boundary::default().allows("anything"));
+        assert!(Boundary::check(":(exclude)x").is_err());
+    }
+}

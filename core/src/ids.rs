@@ -194,6 +194,13 @@ impl AgentId {
     }
 }
 
+impl SessionId {
+    /// Returns the id under which a person without a session is known.
+    pub fn terminal() -> Self {
+        Self("terminal".to_owned())
+    }
+}
+
 impl Fingerprint {
     /// Puts a fingerprint together from a tree id and the digest of what no tree can hold.
     pub fn from_parts(tree: &Oid, beyond: Option<&[u8; 32]>) -> Self {

@@ -25,3 +25,138 @@ pub struct Check {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub must_fail: Option<String>,
 }
+
+use crate::evidence::{Evidence, EvidenceSource};
+use crate::ids::Fingerprint;
+
+/// Where a check stands for the present content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Proof {
+    /// It passed on exactly this content.
+    Fresh,
+    /// It never ran.
+    Missing,
+    /// It failed on this content.
+    Failed,
+    /// It ran on other content.
+    Outdated,
+    /// The content changed while it ran, or could not be seen: it speaks of nothing.
+    Unsteady,
+    /// Its negative control passed too: it cannot fail, so it proves nothing.
+    NoControl,
+    /// It is only reported, and reports do not count here.
+    OnlyReported,
+}
+
+impl Proof {
+    /// Returns the word for people and JSON.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Fresh => "fresh",
+            Self::Missing => "missing",
+            Self::Failed => "failed",
+            Self::Outdated => "outdated",
+            Self::Unsteady => "unsteady",
+            Self::NoControl => "no-control",
+            Self::OnlyReported => "only-reported",
+        }
+    }
+}
+
+/// Judges one check by its evidence, oldest first. The last run on the present content decides; where there is none, the
+/// last run says why it does not count.
+///
+/// `present` is `None` when the look was incomplete: then nothing is fresh.
+pub fn prove<'a>(
+    check: &Check,
+    evidence: &'a [Evidence],
+    present: Option<&Fingerprint>,
+    count_reported: bool,
+) -> (Proof, Option<&'a Evidence>) {
+    let mut runs = evidence.iter().filter(|run| run.command == check.command).rev().peekable();
+    let Some(last) = runs.peek().copied() else { return (Proof::Missing, None) };
+    let mut reported = None;
+    for run in runs {
+        if present.is_none() || run.content() != present {
+            continue;
+        }
+        if run.source == EvidenceSource::Reported && !count_reported {
+            reported.get_or_insert(run);
+            continue;
+        }
+        if !run.outcome.passed() {
+            return (Proof::Failed, Some(run));
+        }
+        let controlled = match (&check.must_fail, &run.control) {
+            (None, _) => true,
+            (Some(_), Some(control)) => !control.passed(),
+            (Some(_), None) => false,
+        };
+        return (if controlled { Proof::Fresh } else { Proof::NoControl }, Some(run));
+    }
+    if let Some(run) = reported {
+        return (Proof::OnlyReported, Some(run));
+    }
+    (if last.content().is_none() { Proof::Unsteady } else { Proof::Outdated }, Some(last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::Outcome;
+    use crate::ids::{AgentId, SessionId, SessionRef, TaskId};
+    use crate::time::Time;
+
+    fn print(digit: char) -> Fingerprint {
+        Fingerprint::new(digit.to_string().repeat(40)).unwrap()
+    }
+
+    fn run(code: i32, before: char, after: char) -> Evidence {
+        Evidence {
+            task_id: TaskId::new("t").unwrap(),
+            by: SessionRef::new(AgentId::person(), SessionId::new("s").unwrap()),
+            command: "test".to_owned(),
+            outcome: Outcome::Exited { code },
+            started_at: Time::from_millis(0),
+            finished_at: Time::from_millis(1),
+            before: Some(print(before)),
+            after: Some(print(after)),
+            stdout: None,
+            stderr: None,
+            source: EvidenceSource::Observed,
+            control: None,
+        }
+    }
+
+    #[test]
+    fn only_a_passing_run_on_this_content_is_proof() {
+        let check = Check { command: "test".to_owned(), source: "person".to_owned(), must_fail: None };
+        let present = print('a');
+        let judge = |runs: &[Evidence]| prove(&check, runs, Some(&present), false).0;
+        assert_eq!(judge(&[]), Proof::Missing);
+        assert_eq!(judge(&[run(0, 'a', 'a')]), Proof::Fresh);
+        assert_eq!(judge(&[run(0, 'a', 'a'), run(1, 'a', 'a')]), Proof::Failed);
+        assert_eq!(judge(&[run(1, 'a', 'a'), run(0, 'a', 'a')]), Proof::Fresh);
+        assert_eq!(judge(&[run(0, 'b', 'b')]), Proof::Outdated);
+        assert_eq!(judge(&[run(0, 'a', 'b')]), Proof::Unsteady);
+        // Content that came back is proved again by its own run.
+        assert_eq!(judge(&[run(0, 'a', 'a'), run(1, 'b', 'b')]), Proof::Fresh);
+        assert_eq!(prove(&check, &[run(0, 'a', 'a')], None, false).0, Proof::Outdated);
+        let other = Check { command: "other".to_owned(), ..check.clone() };
+        assert_eq!(prove(&other, &[run(0, 'a', 'a')], Some(&present), false).0, Proof::Missing);
+        let reported = Evidence { source: EvidenceSource::Reported, ..run(0, 'a', 'a') };
+        assert_eq!(judge(std::slice::from_ref(&reported)), Proof::OnlyReported);
+        assert_eq!(prove(&check, &[reported], Some(&present), true).0, Proof::Fresh);
+    }
+
+    #[test]
+    fn a_check_that_cannot_fail_proves_nothing() {
+        let check = Check { command: "test".to_owned(), source: "person".to_owned(), must_fail: Some("bad".to_owned()) };
+        let present = print('a');
+        let with = |control| [Evidence { control, ..run(0, 'a', 'a') }];
+        assert_eq!(prove(&check, &with(None), Some(&present), false).0, Proof::NoControl);
+        assert_eq!(prove(&check, &with(Some(Outcome::Exited { code: 0 })), Some(&present), false).0, Proof::NoControl);
+        assert_eq!(prove(&check, &with(Some(Outcome::Exited { code: 1 })), Some(&present), false).0, Proof::Fresh);
+    }
+}

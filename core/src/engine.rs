@@ -1,0 +1,64 @@
+//! The use cases, one function each: the only thing a face calls.
+//!
+//! Each goes the same way: gather facts (repository, fingerprint, ledger, agents), apply a pure rule, append one line,
+//! return an outcome. Nothing slow happens while the ledger's lock is held.
+mod caller;
+mod candidates;
+mod changes;
+mod close;
+mod error;
+mod inspect;
+mod prove;
+mod resume;
+mod review;
+mod select;
+mod show;
+mod site;
+mod start;
+mod views;
+
+use std::time::Duration;
+
+pub use caller::Caller;
+pub use candidates::{Candidate, IdentityView, ReasonView, RecordView};
+pub use changes::{Changed, ChangedPlace, Changes, Verb};
+pub use close::{AbandonRequest, Closed, FinishRequest, abandon, finish};
+pub use error::{Choice, EngineError};
+pub use inspect::{InspectRequest, Inspection, RepositoryView, inspect};
+pub use prove::{CheckView, Evaluation, NextStep, evaluate, next};
+pub use resume::{Confirm, ResumeRequest, Resumed, resume};
+pub use review::{DecideRequest, ReviewRequest, ReviewView, decide, request_review, reviews};
+pub use show::{LogLine, TaskView, log, show};
+pub use site::{InitMode, Initialised, Site, init};
+pub use start::{AddNoteRequest, SaveRequest, Saved, StartRequest, Started, add_note, save, start};
+pub use views::NextView;
+
+use crate::agent::Agent;
+use crate::env::Env;
+use crate::process::Processes;
+use crate::settings::Settings;
+use crate::time::Clock;
+
+/// What every use case is given.
+#[derive(Clone, Copy)]
+pub struct Engine<'a> {
+    /// The environment of the call.
+    pub env: &'a Env,
+    /// The clock.
+    pub clock: &'a dyn Clock,
+    /// The process table.
+    pub processes: &'a dyn Processes,
+    /// The adapters.
+    pub agents: &'a [Box<dyn Agent>],
+    /// The settings in effect.
+    pub settings: &'a Settings,
+}
+
+impl std::fmt::Debug for Engine<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("env", self.env).field("settings", self.settings).finish_non_exhaustive()
+    }
+}
+
+/// How long a writer waits for the ledger's lock.
+pub const PATIENCE: Duration = Duration::from_secs(5);

@@ -1,0 +1,75 @@
+//! Who calls: the session and the process that stands for it.
+use super::{Engine, EngineError};
+use crate::ids::{AgentId, SessionId, SessionRef};
+use crate::ledger::Actor;
+use crate::process::{self, ProcessIdentity};
+
+/// Returns the reference under which somebody without a session is known.
+pub(super) fn person() -> SessionRef {
+    SessionRef::new(AgentId::person(), SessionId::terminal())
+}
+
+/// Who calls.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// The session, where it is known: by argument, by `TAKEUP_SESSION`, or by the agent's own variable.
+    pub session: Option<SessionRef>,
+    /// The process that stands for the session: the one that was named, else the nearest ancestor that is no shell.
+    pub process: Option<ProcessIdentity>,
+    /// The process was named by the caller.
+    pub process_named: bool,
+    /// The caller's ancestors, the nearest first.
+    pub ancestors: Vec<ProcessIdentity>,
+}
+
+impl Caller {
+    /// Finds out who calls. `session` may be `agent:id` for an agent that is known here.
+    pub fn find(
+        engine: &Engine<'_>,
+        session: Option<&str>,
+        agent: Option<&str>,
+        pid: Option<u32>,
+    ) -> Result<Self, EngineError> {
+        let own = std::process::id();
+        let ancestors = process::ancestors(engine.processes, own).unwrap_or_default();
+        let (process, process_named) = match pid {
+            Some(pid) => match engine.processes.identify(pid)? {
+                Some(identity) => (Some(identity), true),
+                None => return Err(EngineError::NotAllowed(format!("there is no process {pid}"))),
+            },
+            None => (process::session_process(engine.processes, own).ok().flatten(), false),
+        };
+        Ok(Self { session: Self::session(engine, session, agent)?, process, process_named, ancestors })
+    }
+
+    fn session(engine: &Engine<'_>, session: Option<&str>, agent: Option<&str>) -> Result<Option<SessionRef>, EngineError> {
+        let by_agent = || {
+            engine.agents.iter().find_map(|agent| agent.session_of(engine.env).map(|id| SessionRef::new(agent.id(), id)))
+        };
+        let agent = agent.or_else(|| engine.env.text("TAKEUP_AGENT")).map(AgentId::new).transpose()?;
+        let Some(text) = session.or_else(|| engine.env.text("TAKEUP_SESSION")) else {
+            return Ok(match (by_agent(), agent) {
+                (Some(found), Some(agent)) => Some(SessionRef::new(agent, found.id)),
+                (found, _) => found,
+            });
+        };
+        if let Some((name, id)) = text.split_once(':')
+            && let Some(known) = engine.agents.iter().map(|agent| agent.id()).find(|known| known.as_str() == name)
+        {
+            return Ok(Some(SessionRef::new(known, SessionId::new(id)?)));
+        }
+        let id = SessionId::new(text)?;
+        let agent = agent.or_else(|| by_agent().filter(|found| found.id == id).map(|found| found.agent));
+        Ok(Some(SessionRef::new(agent.unwrap_or_else(AgentId::person), id)))
+    }
+
+    /// Returns who a journal line names.
+    pub(super) fn actor(&self) -> Actor {
+        Actor { session: self.session.clone().unwrap_or_else(person), pid: std::process::id() }
+    }
+
+    /// Tells whether a process is the caller itself or stands above it.
+    pub(super) fn descends_from(&self, process: &ProcessIdentity) -> bool {
+        self.ancestors.iter().any(|ancestor| ancestor.is(process))
+    }
+}

@@ -1,0 +1,566 @@
+//! Candidates: every identity there is a word of, each with its verdict, here and now.
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use super::prove::{CheckView, check_views};
+use super::views::NextView;
+use super::{Caller, Changes, Engine, EngineError, Site, changes};
+use crate::agent::{ForeignTask, Session, SessionQuery};
+use crate::boundary::Boundary;
+use crate::fingerprint::{Look, ProvenanceEvent, TreeRecord};
+use crate::identity::{Identity, OpenEffect, Recorded};
+use crate::ids::{AgentId, Fingerprint, SessionId, SessionRef, TaskId};
+use crate::issue::Issue;
+use crate::ledger::{TaskEntry, View};
+use crate::paths::text_of_path;
+use crate::process::{Liveness, ProcessIdentity, liveness_of};
+use crate::review::ReviewState;
+use crate::status::Status;
+use crate::time::Time;
+use crate::verdict::{Content, Facts, Judgement, Movement, ReasonCode, ReviewGate, Verdict, Whereabouts, judge};
+
+/// How many sessions of one agent are looked at.
+const SESSIONS: usize = 50;
+
+/// One identity with its verdict.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Candidate {
+    /// The record, in the words of seed 1.
+    pub identity: IdentityView,
+    /// The agent whose session it is.
+    pub agent: AgentId,
+    /// The answer.
+    pub verdict: Verdict,
+    /// Why, the deciding reason first.
+    pub reasons: Vec<ReasonView>,
+    /// Where the checks of the plan stand for the present content.
+    pub evidence: Vec<CheckView>,
+    /// The record the present content was compared with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left: Option<RecordView>,
+    /// What differs from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Changes>,
+    /// Whether the session is alive.
+    pub liveness: Liveness,
+    /// Calls that may or may not have happened.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub open_effects: Vec<OpenEffect>,
+    /// It is held by the calling session itself.
+    pub own: bool,
+    /// Confirms exactly what is shown: `resume --confirm TOKEN`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// What to do next.
+    pub next: NextView,
+    /// Where it comes from.
+    #[serde(skip)]
+    pub(super) source: Source,
+}
+
+/// Where a candidate comes from.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    /// Our own ledger.
+    Ledger,
+    /// A session in an agent's own store.
+    Session(Box<Session>),
+    /// A task in an agent's own format.
+    Foreign(Box<ForeignTask>),
+}
+
+/// The record of an identity in the words of seed 1.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct IdentityView {
+    /// The task.
+    pub task_id: TaskId,
+    /// Its title.
+    pub title: String,
+    /// The session.
+    pub session_id: SessionId,
+    /// The root of the work tree it was left in.
+    pub repository_root: String,
+    /// What was there when the session began with the task.
+    pub base_working_tree_fingerprint: Option<String>,
+    /// What was there at the last record.
+    pub latest_working_tree_fingerprint: Option<String>,
+    /// The status.
+    pub status: Status,
+    /// The last transition.
+    pub updated_at: Time,
+    /// 1 at first, one more at every transition; 0 for a session that no ledger knows.
+    pub revision: u64,
+    /// The session that took it up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resumed_to_session_id: Option<SessionId>,
+    /// The session it was taken up from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resumed_from_session_id: Option<SessionId>,
+}
+
+/// A reason, with the paths it is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReasonView {
+    /// The stable code.
+    pub code: ReasonCode,
+    /// What it means here.
+    pub message: String,
+    /// The paths, at most 20.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+}
+
+/// Where a record comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordView {
+    /// The event that made it.
+    pub event: ProvenanceEvent,
+    /// When.
+    pub at: Time,
+    /// How old it is, in seconds.
+    pub age_seconds: i64,
+    /// HEAD then.
+    pub head: Option<String>,
+    /// The branch then.
+    pub branch: Option<String>,
+    /// Taken while git hooks ran.
+    pub provisional: bool,
+    /// What happened in the session afterwards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+impl IdentityView {
+    /// Shows an identity of the ledger.
+    pub fn of(identity: &Identity, title: &str) -> Self {
+        let print = |recorded: &Option<Recorded>| {
+            recorded.as_ref().and_then(Recorded::fingerprint).map(|print| print.as_str().to_owned())
+        };
+        Self {
+            task_id: identity.task_id.clone(),
+            title: title.to_owned(),
+            session_id: identity.session.id.clone(),
+            repository_root: identity.place.root.clone(),
+            base_working_tree_fingerprint: print(&identity.base),
+            latest_working_tree_fingerprint: print(&identity.latest),
+            status: identity.status,
+            updated_at: identity.updated_at,
+            revision: identity.revision,
+            resumed_to_session_id: identity.resumed_to.as_ref().map(|to| to.id.clone()),
+            resumed_from_session_id: identity.resumed_from.as_ref().map(|from| from.id.clone()),
+        }
+    }
+}
+
+impl Candidate {
+    /// Returns the session.
+    pub fn session(&self) -> SessionRef {
+        SessionRef::new(self.agent.clone(), self.identity.session_id.clone())
+    }
+
+    /// Returns the verdict with its reasons.
+    pub fn judgement(&self) -> Judgement {
+        let reasons = self.reasons.iter().map(|reason| crate::verdict::Reason { code: reason.code, message: reason.message.clone() });
+        Judgement { verdict: self.verdict, reasons: reasons.collect() }
+    }
+}
+
+/// Gathers candidates: one look at the tree serves all.
+pub(super) struct Gatherer<'a> {
+    pub engine: &'a Engine<'a>,
+    pub site: &'a Site,
+    pub caller: &'a Caller,
+    pub look: &'a Look,
+    /// The unfinished sessions of this place in the agents' own stores.
+    pub sessions: Vec<Session>,
+    /// The tasks of this place in the agents' own formats.
+    pub foreign: Vec<ForeignTask>,
+    /// What was damaged in the agents' stores.
+    pub issues: Vec<Issue>,
+}
+
+impl<'a> Gatherer<'a> {
+    /// Asks every adapter once.
+    pub(super) fn new(engine: &'a Engine<'a>, site: &'a Site, caller: &'a Caller, look: &'a Look) -> Self {
+        let mut gatherer = Self { engine, site, caller, look, sessions: Vec::new(), foreign: Vec::new(), issues: Vec::new() };
+        let query = SessionQuery { root: Some(site.place().root.clone()), limit: SESSIONS };
+        for agent in engine.agents {
+            let sessions = agent.sessions(engine.env, &query);
+            gatherer.sessions.extend(sessions.items);
+            gatherer.issues.extend(sessions.issues);
+            let tasks = agent.tasks(engine.env, site.place());
+            gatherer.foreign.extend(tasks.items);
+            gatherer.issues.extend(tasks.issues);
+        }
+        gatherer
+    }
+
+    /// Judges everything there is a word of in `view`, in the order of DESIGN, section 10.
+    pub(super) fn all(&self, view: &View) -> Result<Vec<Candidate>, EngineError> {
+        let mut found = Vec::new();
+        for entry in view.state.tasks.values() {
+            for identity in &entry.identities {
+                found.push(self.of_identity(entry, identity)?);
+            }
+        }
+        let known: Vec<SessionRef> = found.iter().map(Candidate::session).collect();
+        for task in &self.foreign {
+            let ours = found.iter().any(|candidate| {
+                candidate.identity.task_id == task.task_id && candidate.session() == task.session
+            });
+            if !ours {
+                found.push(self.of_foreign(task)?);
+            }
+        }
+        for session in &self.sessions {
+            let counts = session.interruption.is_some() && session.parent.is_none();
+            let told = known.contains(&session.session)
+                || self.foreign.iter().any(|task| task.session == session.session);
+            if counts && !told {
+                found.push(self.of_session(view, session)?);
+            }
+        }
+        found.sort_by(|a, b| {
+            (a.verdict, std::cmp::Reverse(a.identity.updated_at), &a.identity.task_id, &a.identity.session_id).cmp(&(
+                b.verdict,
+                std::cmp::Reverse(b.identity.updated_at),
+                &b.identity.task_id,
+                &b.identity.session_id,
+            ))
+        });
+        Ok(found)
+    }
+
+    /// Judges one identity of the ledger.
+    pub(super) fn of_identity(&self, entry: &TaskEntry, identity: &Identity) -> Result<Candidate, EngineError> {
+        let whereabouts = self.site.whereabouts(&identity.place);
+        let liveness = self.liveness(&identity.session, identity.process.as_ref(), identity.closing.as_ref());
+        let mut open_effects = identity.open_effects.clone();
+        if let Some(session) = self.sessions.iter().find(|session| session.session == identity.session) {
+            open_effects.extend(session.open_effects.iter().filter(|effect| !identity.open_effects.contains(effect)).cloned());
+        }
+        let review = entry.reviews.iter().find_map(|review| match review.state {
+            ReviewState::Pending => Some(ReviewGate::Pending(review.review_id.clone())),
+            ReviewState::Decided { .. } => Some(ReviewGate::Decided(review.review_id.clone())),
+            ReviewState::Applied { .. } => None,
+        });
+        let facts = Facts {
+            status: identity.status,
+            resumed_to: identity.resumed_to.clone(),
+            whereabouts,
+            content: self.content(whereabouts, identity.latest.as_ref()),
+            movement: movement(identity.latest.as_ref().map(|recorded| &recorded.tree), &self.look.record),
+            review,
+            liveness,
+            open_effects: open_effects.len(),
+        };
+        let evidence = check_views(&entry.task.plan, &entry.evidence, self.present(), self.engine.settings.count_reported);
+        self.candidate(
+            IdentityView::of(identity, &entry.task.title),
+            identity.session.agent.clone(),
+            &facts,
+            identity.latest.as_ref(),
+            &entry.task.boundary,
+            evidence,
+            open_effects,
+            entry.seq,
+            Source::Ledger,
+        )
+    }
+
+    /// Judges a session that no task of the ledger knows: by what our hook recorded, else by the agent's own snapshot.
+    fn of_session(&self, view: &View, session: &Session) -> Result<Candidate, EngineError> {
+        let recorded = view.state.session(&session.session);
+        let latest = recorded.and_then(|record| record.latest.as_ref());
+        let liveness = self.liveness(
+            &session.session,
+            recorded.and_then(|record| record.process.as_ref()).or(session.process.as_ref()),
+            recorded.and_then(|record| record.closing.as_ref()),
+        );
+        let content = match (latest, &session.snapshot_tree) {
+            (None, Some(tree)) => self.content_of_tree(tree),
+            (latest, _) => self.content(Whereabouts::Same, latest),
+        };
+        let facts = Facts {
+            status: Status::Active,
+            resumed_to: None,
+            whereabouts: Whereabouts::Same,
+            content,
+            movement: movement(latest.map(|recorded| &recorded.tree), &self.look.record),
+            review: None,
+            liveness,
+            open_effects: session.open_effects.len(),
+        };
+        let title = session
+            .title
+            .clone()
+            .or_else(|| session.last_prompt.clone())
+            .or_else(|| session.name.clone())
+            .unwrap_or_else(|| session.session.id.to_string());
+        let identity = IdentityView {
+            task_id: TaskId::from_title(&title),
+            title,
+            session_id: session.session.id.clone(),
+            repository_root: text_of_path(session.cwd.as_deref().unwrap_or(&self.site.place().root)),
+            base_working_tree_fingerprint: None,
+            latest_working_tree_fingerprint: latest
+                .and_then(Recorded::fingerprint)
+                .map(|print| print.as_str().to_owned())
+                .or_else(|| session.snapshot_tree.clone()),
+            status: Status::Active,
+            updated_at: session.updated_at.or(session.created_at).unwrap_or(Time::from_millis(0)),
+            revision: 0,
+            resumed_to_session_id: None,
+            resumed_from_session_id: None,
+        };
+        let effects = session.open_effects.clone();
+        let source = Source::Session(Box::new(session.clone()));
+        let agent = session.session.agent.clone();
+        self.candidate(identity, agent, &facts, latest, &Boundary::default(), Vec::new(), effects, 0, source)
+    }
+
+    /// Judges a task in an agent's own format, by our rules.
+    fn of_foreign(&self, task: &ForeignTask) -> Result<Candidate, EngineError> {
+        let whereabouts = if task.root_matches { Whereabouts::Same } else { Whereabouts::OtherRepository };
+        let review = task.review.as_ref().and_then(|review| match review.state {
+            ReviewState::Pending => Some(ReviewGate::Pending(review.review_id.clone())),
+            ReviewState::Decided { .. } => Some(ReviewGate::Decided(review.review_id.clone())),
+            ReviewState::Applied { .. } => None,
+        });
+        let own = self.caller.session.as_ref() == Some(&task.session);
+        let facts = Facts {
+            status: task.status,
+            resumed_to: task.resumed_to.clone().map(|id| SessionRef::new(task.session.agent.clone(), id)),
+            whereabouts,
+            content: if whereabouts == Whereabouts::Same { task.content.clone() } else { Content::NotCompared },
+            movement: Movement::default(),
+            review,
+            liveness: if own { own_session() } else { task.liveness.clone() },
+            open_effects: task.open_effects.len(),
+        };
+        let identity = IdentityView {
+            task_id: task.task_id.clone(),
+            title: task.title.clone(),
+            session_id: task.session.id.clone(),
+            repository_root: text_of_path(&task.root),
+            base_working_tree_fingerprint: None,
+            latest_working_tree_fingerprint: Some(task.fingerprint.clone()),
+            status: task.status,
+            updated_at: task.updated_at,
+            revision: task.revision.unwrap_or(0),
+            resumed_to_session_id: task.resumed_to.clone(),
+            resumed_from_session_id: None,
+        };
+        let boundary = Boundary { allowed: task.allowed.clone(), avoided: task.avoided.clone(), ..Boundary::default() };
+        let effects = task.open_effects.clone();
+        let agent = task.session.agent.clone();
+        let source = Source::Foreign(Box::new(task.clone()));
+        self.candidate(identity, agent, &facts, None, &boundary, Vec::new(), effects, task.revision.unwrap_or(0), source)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "each is one part of the answer; a struct would only repeat it")]
+    fn candidate(
+        &self,
+        identity: IdentityView,
+        agent: AgentId,
+        facts: &Facts,
+        left: Option<&Recorded>,
+        boundary: &Boundary,
+        evidence: Vec<CheckView>,
+        open_effects: Vec<OpenEffect>,
+        seq: u64,
+        source: Source,
+    ) -> Result<Candidate, EngineError> {
+        let judgement = judge(facts);
+        let differs = facts.content == Content::Differs;
+        let changes = match left {
+            Some(left) if differs => {
+                Some(changes::between(self.site.repository.git(), &left.tree, &self.look.record, boundary)?)
+            }
+            _ => None,
+        };
+        let listed: Vec<String> =
+            changes.iter().flat_map(|changes| &changes.paths).take(20).map(|changed| changed.path.clone()).collect();
+        let reasons = judgement
+            .reasons
+            .into_iter()
+            .map(|reason| ReasonView {
+                paths: if reason.code == ReasonCode::ContentChanged { listed.clone() } else { Vec::new() },
+                code: reason.code,
+                message: reason.message,
+            })
+            .collect();
+        let session = SessionRef::new(agent.clone(), identity.session_id.clone());
+        let takeable = matches!(judgement.verdict, Verdict::ResumeVerification | Verdict::StaleTask);
+        let token = takeable.then(|| token(&identity, &agent, judgement.verdict, self.present(), seq));
+        let next = next_of(&identity, &session, judgement.verdict, facts, token.as_deref());
+        let now = self.engine.clock.now();
+        Ok(Candidate {
+            own: self.caller.session.as_ref() == Some(&session),
+            left: left.map(|recorded| RecordView {
+                event: recorded.provenance.event,
+                at: recorded.provenance.at,
+                age_seconds: now.since(recorded.provenance.at) / 1000,
+                head: recorded.tree.head.as_ref().map(|head| head.as_str().to_owned()),
+                branch: recorded.tree.branch.clone(),
+                provisional: recorded.provenance.provisional,
+                after: recorded.provenance.after.clone(),
+            }),
+            verdict: judgement.verdict,
+            liveness: facts.liveness.clone(),
+            identity,
+            agent,
+            reasons,
+            evidence,
+            changes,
+            open_effects,
+            token,
+            next,
+            source,
+        })
+    }
+
+    fn present(&self) -> Option<&Fingerprint> {
+        self.look.record.fingerprint.as_ref()
+    }
+
+    fn content(&self, whereabouts: Whereabouts, left: Option<&Recorded>) -> Content {
+        if matches!(whereabouts, Whereabouts::OtherRepository | Whereabouts::OtherWorktree | Whereabouts::WorktreeGone) {
+            return Content::NotCompared;
+        }
+        let Some(left) = left else { return Content::NeverRecorded };
+        if let Some(why) = &left.tree.incomplete {
+            return Content::RecordIncomplete(why.clone());
+        }
+        if let Some(why) = &self.look.record.incomplete {
+            return Content::LookIncomplete(why.clone());
+        }
+        if left.tree.definition != self.look.record.definition || left.tree.excluded != self.look.record.excluded {
+            return Content::RecordIncomplete("it was taken by another definition of content, or with other folders left out".to_owned());
+        }
+        if left.tree.same_content(&self.look.record) { Content::Equal } else { Content::Differs }
+    }
+
+    /// Compares with a tree id that the agent itself recorded.
+    fn content_of_tree(&self, tree: &str) -> Content {
+        if let Some(why) = &self.look.record.incomplete {
+            return Content::LookIncomplete(why.clone());
+        }
+        match self.present() {
+            Some(print) if print.as_str() == tree => Content::Equal,
+            Some(print) if print.tree() == tree => Content::Blind(
+                "the agent's own snapshot is equal, but it cannot tell what lies in submodules and nested repositories".to_owned(),
+            ),
+            _ => Content::Differs,
+        }
+    }
+
+    fn liveness(
+        &self,
+        session: &SessionRef,
+        process: Option<&ProcessIdentity>,
+        closing: Option<&crate::identity::Closing>,
+    ) -> Liveness {
+        if self.caller.session.as_ref() == Some(session) {
+            return own_session();
+        }
+        // The agent's own answer first, where it says that the session lives.
+        let told = self.sessions.iter().find(|known| &known.session == session).map(|known| &known.liveness);
+        if closing.is_none()
+            && let Some(live @ Liveness::Live { .. }) = told
+        {
+            return live.clone();
+        }
+        let by_process = liveness_of(self.engine.processes, process, closing);
+        match (&by_process, process) {
+            (Liveness::Live { proof }, Some(process)) if self.caller.descends_from(process) => {
+                Liveness::Unknown { why: format!("{proof}, but the caller runs in it too") }
+            }
+            (Liveness::Unknown { .. }, _) => told.cloned().unwrap_or(by_process),
+            _ => by_process,
+        }
+    }
+}
+
+fn own_session() -> Liveness {
+    Liveness::Unknown { why: "it is the calling session itself".to_owned() }
+}
+
+/// Says what moved beside the content.
+pub(super) fn movement(left: Option<&TreeRecord>, there: &TreeRecord) -> Movement {
+    let Some(left) = left else { return Movement::default() };
+    let pair = |a: &Option<String>, b: &Option<String>| (a != b).then(|| (a.clone(), b.clone()));
+    Movement {
+        head: (left.head != there.head).then(|| (left.head.clone(), there.head.clone())),
+        branch: pair(&left.branch, &there.branch),
+        stash: left.stash != there.stash,
+        operation: pair(&left.operation, &there.operation),
+        index: left.index_tree != there.index_tree,
+    }
+}
+
+/// Makes the token that confirms exactly what was shown: the record, its verdict, the content, the task's last line.
+fn token(identity: &IdentityView, agent: &AgentId, verdict: Verdict, present: Option<&Fingerprint>, seq: u64) -> String {
+    let mut digest = Sha256::new();
+    let revision = identity.revision.to_string();
+    let seq = seq.to_string();
+    for part in [
+        identity.task_id.as_str(),
+        agent.as_str(),
+        identity.session_id.as_str(),
+        verdict.code(),
+        present.map_or("", Fingerprint::as_str),
+        &revision,
+        &seq,
+    ] {
+        digest.update(part.as_bytes());
+        digest.update([0]);
+    }
+    digest.finalize().iter().take(5).fold("ok-".to_owned(), |token, byte| token + &format!("{byte:02x}"))
+}
+
+fn next_of(
+    identity: &IdentityView,
+    session: &SessionRef,
+    verdict: Verdict,
+    facts: &Facts,
+    token: Option<&str>,
+) -> NextView {
+    let task = identity.task_id.as_str();
+    let from = session.id.as_str();
+    match verdict {
+        Verdict::ResumeVerification => {
+            NextView::new("resume", &["git", "takeup", "resume", task, "--from", from, "--confirm"])
+        }
+        Verdict::StaleTask => NextView::new(
+            "resume",
+            &["git", "takeup", "resume", task, "--from", from, "--confirm", token.unwrap_or_default()],
+        ),
+        Verdict::HumanReview => match &facts.review {
+            Some(ReviewGate::Pending(id) | ReviewGate::Decided(id)) => {
+                NextView::new("human-review", &["git", "takeup", "review", "show", id.as_str()])
+            }
+            None => NextView::new("human-review", &["git", "takeup", "review", "list"]),
+        },
+        Verdict::InUse => NextView { action: "wait".to_owned(), command: None },
+        Verdict::NotResumable => NextView::new("show", &["git", "takeup", "show", task]),
+        Verdict::MismatchedRepository => match facts.whereabouts {
+            Whereabouts::Relocated => NextView::new("confirm-move", &["git", "takeup", "init", "--moved"]),
+            Whereabouts::Copied => NextView::new("confirm-copy", &["git", "takeup", "init", "--copied"]),
+            Whereabouts::OtherWorktree => {
+                let root = Path::new(&identity.repository_root).to_string_lossy().into_owned();
+                NextView::new("go-there", &["git", "-C", &root, "takeup", "inspect"])
+            }
+            Whereabouts::Same | Whereabouts::WorktreeGone | Whereabouts::OtherRepository => {
+                NextView { action: "none".to_owned(), command: None }
+            }
+        },
+    }
+}

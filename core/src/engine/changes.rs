@@ -1,0 +1,246 @@
+//! Which paths differ between what was left and what is there.
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::boundary::Boundary;
+use crate::fingerprint::{Deviation, DeviationKind, TreeRecord};
+use crate::ids::Oid;
+use crate::repository::{ChangedPath, CommitLine, Git, PathChange, RepositoryError};
+
+/// How many paths and commits are listed.
+const MOST_PATHS: usize = 1_000;
+const MOST_COMMITS: usize = 50;
+
+/// What differs between what was left and what is there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Changes {
+    /// The paths, sorted.
+    pub paths: Vec<Changed>,
+    /// The commits since, newest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commits: Vec<CommitLine>,
+    /// Why the list is not whole, where it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<String>,
+}
+
+/// One path that differs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Changed {
+    /// The path, written as in [`Deviation::path`].
+    pub path: String,
+    /// What happened to it.
+    pub verb: Verb,
+    /// Where the change stands now.
+    pub place: ChangedPlace,
+    /// Whether the task's boundary allows the path.
+    pub inside_boundary: bool,
+    /// The object id that was left, where it is known.
+    #[serde(skip)]
+    pub left: Option<Oid>,
+    /// The object id that is there, where it is known.
+    #[serde(skip)]
+    pub there: Option<Oid>,
+}
+
+/// What happened to a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verb {
+    /// It was not there.
+    Added,
+    /// Its content, mode or type changed.
+    Modified,
+    /// It is gone.
+    Deleted,
+}
+
+/// Where a change stands now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChangedPlace {
+    /// In a commit made since.
+    Committed,
+    /// In the index.
+    Staged,
+    /// In the work tree alone.
+    Unstaged,
+    /// In a file that git does not track.
+    Untracked,
+    /// Unmerged.
+    Conflicted,
+    /// Behind a flag that hides it from git (skip-worktree, assume-unchanged).
+    Hidden,
+    /// Inside a submodule or nested repository.
+    Nested,
+    /// Uncommitted work that is gone: the path is as HEAD has it.
+    Restored,
+}
+
+impl ChangedPlace {
+    /// Returns the word for people and JSON.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Committed => "committed",
+            Self::Staged => "staged",
+            Self::Unstaged => "unstaged",
+            Self::Untracked => "untracked",
+            Self::Conflicted => "conflicted",
+            Self::Hidden => "hidden",
+            Self::Nested => "nested",
+            Self::Restored => "restored",
+        }
+    }
+}
+
+/// What a path held at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Held {
+    /// What both HEADs have.
+    AsHead,
+    /// Nothing.
+    Nothing,
+    /// A file, link or submodule.
+    Entry(Option<String>, Option<Oid>),
+}
+
+impl Held {
+    fn of_deviation(deviation: &Deviation) -> Self {
+        if deviation.mode.is_none() && deviation.kind != DeviationKind::Nested {
+            return Self::Nothing;
+        }
+        Self::Entry(deviation.mode.clone(), deviation.oid.clone())
+    }
+
+    /// What the side of a comparison holds that [`ChangedPath`] calls the new one.
+    fn of_side(changed: &ChangedPath) -> Self {
+        match changed.change {
+            PathChange::Deleted => Self::Nothing,
+            PathChange::Added | PathChange::Modified => Self::Entry(changed.mode.clone(), changed.oid.clone()),
+        }
+    }
+
+    fn oid(&self) -> Option<Oid> {
+        match self {
+            Self::Entry(_, oid) => oid.clone(),
+            Self::AsHead | Self::Nothing => None,
+        }
+    }
+}
+
+/// Lists what differs between two looks at one work tree. Starts no scan: both records carry what is needed, and git is
+/// asked only what the commits between changed.
+pub(super) fn between(
+    git: &dyn Git,
+    left: &TreeRecord,
+    there: &TreeRecord,
+    boundary: &Boundary,
+) -> Result<Changes, RepositoryError> {
+    let mut changes = Changes::default();
+    let mut incomplete = Vec::new();
+    let (mut before, mut after) = (BTreeMap::new(), BTreeMap::new());
+    if left.head != there.head {
+        let compared = git.changed_paths(left.head.as_ref(), there.head.as_ref(), MOST_PATHS).and_then(|forth| {
+            let back = git.changed_paths(there.head.as_ref(), left.head.as_ref(), MOST_PATHS)?;
+            Ok((forth, back))
+        });
+        match compared {
+            Ok((forth, back)) => {
+                if forth.more {
+                    incomplete.push("the commits changed more paths than are listed".to_owned());
+                }
+                after.extend(forth.items.into_iter().map(|changed| (changed.path.clone(), Held::of_side(&changed))));
+                before.extend(back.items.into_iter().map(|changed| (changed.path.clone(), Held::of_side(&changed))));
+            }
+            Err(error) => incomplete.push(format!("the commit it was left on cannot be compared: {error}")),
+        }
+        if let Some(new) = &there.head {
+            match git.commits_between(left.head.as_ref(), new, MOST_COMMITS) {
+                Ok(listed) => changes.commits = listed.items,
+                Err(error) => incomplete.push(format!("the commits since cannot be listed: {error}")),
+            }
+        }
+    }
+    if left.deviations_left_out > 0 || there.deviations_left_out > 0 {
+        incomplete.push(format!("more than {} paths differ from HEAD", TreeRecord::DEVIATIONS));
+    }
+    let old: BTreeMap<&str, &Deviation> = left.deviations.iter().map(|found| (found.path.as_str(), found)).collect();
+    let new: BTreeMap<&str, &Deviation> = there.deviations.iter().map(|found| (found.path.as_str(), found)).collect();
+    let mut names: BTreeSet<&str> = old.keys().copied().collect();
+    names.extend(new.keys());
+    names.extend(before.keys().map(String::as_str));
+    names.extend(after.keys().map(String::as_str));
+
+    // What lies beyond the tree is compared as one digest: where that differs, every nested path is named.
+    let beyond = |record: &TreeRecord| {
+        record.fingerprint.as_ref().and_then(|print| print.as_str().split_once('+').map(|(_, digest)| digest.to_owned()))
+    };
+    let nested_differs = beyond(left) != beyond(there);
+    for name in names {
+        let held = |deviations: &BTreeMap<&str, &Deviation>, side: &BTreeMap<String, Held>| {
+            deviations
+                .get(name)
+                .map(|found| Held::of_deviation(found))
+                .or_else(|| side.get(name).cloned())
+                .unwrap_or(Held::AsHead)
+        };
+        let (was, is) = (held(&old, &before), held(&new, &after));
+        let nested = [old.get(name), new.get(name)].into_iter().flatten().any(|found| found.kind == DeviationKind::Nested);
+        if was == is && !(nested && nested_differs) {
+            continue;
+        }
+        let place = match new.get(name) {
+            Some(found) => match found.kind {
+                DeviationKind::Untracked => ChangedPlace::Untracked,
+                DeviationKind::Hidden => ChangedPlace::Hidden,
+                DeviationKind::Nested => ChangedPlace::Nested,
+                DeviationKind::Conflicted => ChangedPlace::Conflicted,
+                DeviationKind::Modified | DeviationKind::Added | DeviationKind::Deleted if found.staged => {
+                    ChangedPlace::Staged
+                }
+                DeviationKind::Modified | DeviationKind::Added | DeviationKind::Deleted => ChangedPlace::Unstaged,
+            },
+            None if after.contains_key(name) => ChangedPlace::Committed,
+            None => ChangedPlace::Restored,
+        };
+        changes.paths.push(Changed {
+            verb: verb(&was, &is, old.get(name).copied(), new.get(name).copied()),
+            place,
+            inside_boundary: boundary.allows(name),
+            left: was.oid(),
+            there: is.oid(),
+            path: name.to_owned(),
+        });
+    }
+    if !incomplete.is_empty() {
+        changes.incomplete = Some(incomplete.join("; "));
+    }
+    Ok(changes)
+}
+
+/// Says what happened to a path. Where one side is as HEAD has it, the deviation of the other side tells whether HEAD has
+/// it at all.
+fn verb(was: &Held, is: &Held, old: Option<&Deviation>, new: Option<&Deviation>) -> Verb {
+    let head_has = |deviation: Option<&Deviation>| {
+        deviation.is_some_and(|found| !matches!(found.kind, DeviationKind::Added | DeviationKind::Untracked))
+    };
+    let existed = match was {
+        Held::Nothing => false,
+        Held::Entry(..) => true,
+        Held::AsHead => head_has(new),
+    };
+    let exists = match is {
+        Held::Nothing => false,
+        Held::Entry(..) => true,
+        Held::AsHead => head_has(old),
+    };
+    match (existed, exists) {
+        (false, _) => Verb::Added,
+        (true, false) => Verb::Deleted,
+        (true, true) => Verb::Modified,
+    }
+}

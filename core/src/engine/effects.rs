@@ -1,0 +1,91 @@
+//! Effects on the agents' own files: decided in the ledger, applied after, and applied by the next call where that failed.
+use super::{Engine, EngineError, PATIENCE, Site};
+use crate::agent::Effect;
+use crate::identity::{Identity, Task};
+use crate::ids::{AgentId, SessionRef};
+use crate::ledger::{Actor, Change, PendingEffect, Transition};
+use crate::paths::text_of_path;
+use crate::time::Time;
+
+/// Returns the effects that the agents whose files mirror this place have to show, ready to be put into a transition.
+pub(super) fn decided(
+    engine: &Engine<'_>,
+    site: &Site,
+    only: Option<&AgentId>,
+    effect: &Effect,
+) -> Vec<PendingEffect> {
+    engine
+        .agents
+        .iter()
+        .filter(|agent| only.is_none_or(|only| *only == agent.id()))
+        .filter(|agent| agent.mirrors(engine.env, site.place()))
+        .map(|agent| PendingEffect {
+            effect_id: ulid::Ulid::generate().to_string().to_lowercase(),
+            agent: agent.id(),
+            root: text_of_path(&site.place().root),
+            effect: effect.clone(),
+        })
+        .collect()
+}
+
+/// Applies what was decided for this place and not yet applied. An effect that fails stays for the next call.
+pub(super) fn settle(engine: &Engine<'_>, site: &Site, actor: &Actor) -> Result<(), EngineError> {
+    let view = site.ledger.read()?;
+    let root = text_of_path(&site.place().root);
+    let mut done = Vec::new();
+    for pending in view.state.pending.iter().filter(|pending| pending.root == root) {
+        let Some(agent) = engine.agents.iter().find(|agent| agent.id() == pending.agent) else { continue };
+        if agent.apply(engine.env, site.place(), &pending.effect).is_ok() {
+            done.push(Change::Applied { effect_id: pending.effect_id.clone() });
+        }
+    }
+    if done.is_empty() {
+        return Ok(());
+    }
+    let at = engine.clock.now();
+    site.ledger.transact(engine.clock, PATIENCE, |view| {
+        let changes: Vec<Change> = done
+            .iter()
+            .filter(|change| match change {
+                Change::Applied { effect_id } => view.state.pending.iter().any(|known| &known.effect_id == effect_id),
+                _ => false,
+            })
+            .cloned()
+            .collect();
+        let transition = (!changes.is_empty()).then(|| Transition {
+            at,
+            actor: actor.clone(),
+            operation: "settle".to_owned(),
+            changes,
+        });
+        Ok::<_, EngineError>((transition, ()))
+    })?;
+    Ok(())
+}
+
+/// Shows in the agents' own files how a task of the ledger stands. Best effort: nothing was promised to those files, and
+/// the next transition shows the task anew.
+pub(super) fn mirror(engine: &Engine<'_>, site: &Site, identity: &Identity, task: &Task) {
+    let effect = mirrored(identity, task, identity.updated_at);
+    for agent in engine.agents.iter().filter(|agent| agent.mirrors(engine.env, site.place())) {
+        let _shown = agent.apply(engine.env, site.place(), &effect);
+    }
+}
+
+fn mirrored(identity: &Identity, task: &Task, at: Time) -> Effect {
+    Effect::Mirrored {
+        task_id: task.task_id.clone(),
+        title: task.title.clone(),
+        session: identity.session.clone(),
+        status: identity.status,
+        allowed: task.boundary.allowed.clone(),
+        avoided: task.boundary.avoided.clone(),
+        checks: task.plan.checks.iter().map(|check| check.command.clone()).collect(),
+        at,
+    }
+}
+
+/// Returns the session under which a repair by the next call is recorded.
+pub(super) fn actor_of(session: &SessionRef) -> Actor {
+    Actor { session: session.clone(), pid: std::process::id() }
+}

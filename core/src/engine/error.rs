@@ -1,0 +1,249 @@
+//! How a use case fails. Codes and exit statuses are stable.
+use crate::agent::AgentError;
+use crate::error::{Exit, Explain};
+use crate::files::FileError;
+use crate::fingerprint::FingerprintError;
+use crate::ids::{InvalidId, SessionRef, TaskId};
+use crate::ledger::LedgerError;
+use crate::process::ProcessError;
+use crate::repository::RepositoryError;
+use crate::status::Refusal;
+use crate::time::Time;
+use crate::verdict::{Judgement, Verdict};
+
+/// One of several things that were meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The task.
+    pub task_id: TaskId,
+    /// The session that holds it.
+    pub session: SessionRef,
+}
+
+/// A use case failed.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The repository.
+    #[error(transparent)]
+    Repository(#[from] RepositoryError),
+    /// The ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The look at the tree.
+    #[error(transparent)]
+    Fingerprint(#[from] FingerprintError),
+    /// An adapter.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    /// A file.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The process table.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// A text that is no identifier.
+    #[error(transparent)]
+    Id(#[from] InvalidId),
+    /// takeup was never used here.
+    #[error("takeup is not used in {0}")]
+    NotInitialised(String),
+    /// No such task.
+    #[error("there is no task {0:?} here")]
+    NoTask(String),
+    /// No task at all.
+    #[error("there is no unfinished task here")]
+    NoTasks,
+    /// No such session.
+    #[error("no task here was ever held by session {0:?}")]
+    NoSession(String),
+    /// No such review.
+    #[error("there is no review {0:?} here")]
+    NoReview(String),
+    /// Several things were meant.
+    #[error("several are meant: {}", list(.0))]
+    Ambiguous(Vec<Choice>),
+    /// The caller's session is not known.
+    #[error("it is not known which session this is")]
+    SessionUnknown,
+    /// A task of that name is unfinished in another session.
+    #[error("task {task_id} is unfinished in session {holder}")]
+    TaskExists {
+        /// The task.
+        task_id: TaskId,
+        /// Who holds it.
+        holder: SessionRef,
+    },
+    /// Another session took it up.
+    #[error("task {task_id} was taken up by {winner} at {at}")]
+    AlreadyTakenUp {
+        /// The task.
+        task_id: TaskId,
+        /// By whom.
+        winner: SessionRef,
+        /// When.
+        at: Time,
+    },
+    /// Something changed between looking and acting.
+    #[error("{0} changed since it was shown")]
+    Changed(String),
+    /// The verdict is no.
+    #[error("task {task_id} cannot be taken up here and now: {}", why(.judgement))]
+    Refused {
+        /// The task.
+        task_id: TaskId,
+        /// The verdict with its reasons.
+        judgement: Judgement,
+    },
+    /// A person has to confirm.
+    #[error("{what}; a person has to confirm")]
+    NeedsConfirmation {
+        /// What was found.
+        what: String,
+        /// The command that confirms exactly this.
+        command: String,
+    },
+    /// The state machine refuses.
+    #[error("task {task_id}: {refusal}")]
+    Transition {
+        /// The task.
+        task_id: TaskId,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// The plan is not proved.
+    #[error("task {task_id} is not proved on the present content: {what}")]
+    NotProved {
+        /// The task.
+        task_id: TaskId,
+        /// What is missing.
+        what: String,
+    },
+    /// The plan is empty and nobody said that it shall be.
+    #[error("task {0} has no checks planned")]
+    NoPlan(TaskId),
+    /// The tree could not be seen whole.
+    #[error("the tree could not be seen whole: {0}")]
+    Incomplete(String),
+    /// A review was decided already.
+    #[error("review {0} was decided already")]
+    AlreadyDecided(String),
+    /// What was asked for is not allowed.
+    #[error("{0}")]
+    NotAllowed(String),
+}
+
+fn list(choices: &[Choice]) -> String {
+    choices.iter().map(|choice| format!("{} (session {})", choice.task_id, choice.session)).collect::<Vec<_>>().join(", ")
+}
+
+fn why(judgement: &Judgement) -> String {
+    judgement.reasons.first().map_or_else(|| judgement.verdict.code().to_owned(), |reason| reason.message.clone())
+}
+
+impl Explain for EngineError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Repository(error) => error.code(),
+            Self::Ledger(error) => error.code(),
+            Self::Fingerprint(error) => error.code(),
+            Self::Agent(error) => error.code(),
+            Self::File(error) => error.code(),
+            Self::Process(error) => error.code(),
+            Self::Id(_) => "invalid-id",
+            Self::NotInitialised(_) => "not-initialised",
+            Self::NoTask(_) => "no-such-task",
+            Self::NoTasks => "no-task",
+            Self::NoSession(_) => "no-such-session",
+            Self::NoReview(_) => "no-such-review",
+            Self::Ambiguous(_) => "ambiguous",
+            Self::SessionUnknown => "session-unknown",
+            Self::TaskExists { .. } => "task-exists",
+            Self::AlreadyTakenUp { .. } => "already-taken-up",
+            Self::Changed(_) => "changed-since-shown",
+            Self::Refused { judgement, .. } => judgement.verdict.code(),
+            Self::NeedsConfirmation { .. } => "confirmation-needed",
+            Self::Transition { refusal, .. } => refusal.code(),
+            Self::NotProved { .. } => "not-proved",
+            Self::NoPlan(_) => "no-plan",
+            Self::Incomplete(_) => "look-incomplete",
+            Self::AlreadyDecided(_) => "review-decided",
+            Self::NotAllowed(_) => "not-allowed",
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Repository(error) => return error.hint(),
+            Self::Ledger(error) => return error.hint(),
+            Self::Fingerprint(error) => return error.hint(),
+            Self::Agent(error) => return error.hint(),
+            Self::File(error) => return error.hint(),
+            Self::Process(error) => return error.hint(),
+            Self::NotInitialised(_) => "start a task with `git takeup start TITLE`, or only make the ledger with `git takeup init`",
+            Self::NoTask(_) => "`git takeup inspect --all` lists every task, finished ones too",
+            Self::NoTasks => "start one with `git takeup start TITLE`",
+            Self::NoSession(_) => "`git takeup inspect --all` lists every session",
+            Self::NoReview(_) => "`git takeup review list --all` lists every review",
+            Self::Ambiguous(_) => "name the task, and with --from the session",
+            Self::SessionUnknown => "name it with --session, or set TAKEUP_SESSION",
+            Self::TaskExists { task_id, .. } => {
+                return Some(format!("take it up with `git takeup resume {task_id}`, or give the new task another title"));
+            }
+            Self::AlreadyTakenUp { .. } => "one session continues a task; ask there, or take it up from that session when it has ended",
+            Self::Changed(_) => "look again with `git takeup inspect`, and confirm what it shows now",
+            Self::Refused { judgement, .. } => match judgement.verdict {
+                Verdict::HumanReview => "`git takeup review list` shows the question",
+                Verdict::InUse => "end that session first, or hand the task over from there",
+                Verdict::MismatchedRepository => "`git takeup inspect` says where it belongs",
+                Verdict::ResumeVerification | Verdict::StaleTask | Verdict::NotResumable => return None,
+            },
+            Self::Transition { refusal, .. } => match refusal {
+                Refusal::ReviewPending => "`git takeup review list` shows the question",
+                Refusal::Stale => "`git takeup resume --rebuild` goes on with the present content",
+                Refusal::Closed | Refusal::NoReview => return None,
+            },
+            Self::NotProved { .. } => "`git takeup next` says the next step",
+            Self::NoPlan(_) => "add one with `git takeup plan add 'COMMAND'`, or finish without proof with --no-checks",
+            Self::Incomplete(_) => "mend what cannot be read and look again",
+            Self::NeedsConfirmation { .. } | Self::Id(_) | Self::AlreadyDecided(_) | Self::NotAllowed(_) => return None,
+        };
+        Some(hint.to_owned())
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Repository(error) => error.exit(),
+            Self::Ledger(error) => error.exit(),
+            Self::Fingerprint(error) => error.exit(),
+            Self::Agent(error) => error.exit(),
+            Self::File(error) => error.exit(),
+            Self::Process(error) => error.exit(),
+            Self::Id(_) | Self::SessionUnknown => Exit::Usage,
+            Self::NotInitialised(_) | Self::NoTask(_) | Self::NoTasks | Self::NoSession(_) | Self::NoReview(_) => Exit::Missing,
+            Self::Ambiguous(_) | Self::NeedsConfirmation { .. } => Exit::Confirm,
+            Self::TaskExists { .. } | Self::AlreadyTakenUp { .. } | Self::Changed(_) | Self::AlreadyDecided(_) => Exit::Conflict,
+            Self::Refused { judgement, .. } => match judgement.verdict {
+                Verdict::InUse => Exit::Conflict,
+                Verdict::HumanReview => Exit::Confirm,
+                Verdict::ResumeVerification
+                | Verdict::StaleTask
+                | Verdict::NotResumable
+                | Verdict::MismatchedRepository => Exit::No,
+            },
+            Self::Transition { refusal: Refusal::ReviewPending, .. } => Exit::Confirm,
+            Self::Transition { .. } | Self::NotProved { .. } | Self::NoPlan(_) | Self::Incomplete(_) | Self::NotAllowed(_) => {
+                Exit::No
+            }
+        }
+    }
+
+    fn retryable(&self) -> bool {
+        match self {
+            Self::Repository(error) => error.retryable(),
+            Self::Ledger(error) => error.retryable(),
+            Self::Fingerprint(error) => error.retryable(),
+            Self::Agent(error) => error.retryable(),
+            _ => false,
+        }
+    }
+}

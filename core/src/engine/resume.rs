@@ -1,0 +1,444 @@
+//! `resume`: one session takes up what another left. One append decides; whoever comes second is told who was first.
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::candidates::{Candidate, Gatherer, IdentityView, Source};
+use super::start::record;
+use super::views::NextView;
+use super::{Caller, Changes, Choice, Engine, EngineError, PATIENCE, Site, effects, mask, select};
+use crate::agent::Effect;
+use crate::boundary::Boundary;
+use crate::fingerprint::{Look, ProvenanceEvent};
+use crate::identity::{Identity, OpenEffect, Task};
+use crate::ids::{SessionId, SessionRef, TaskId};
+use crate::ledger::{Change, State, Transition, View};
+use crate::names;
+use crate::plan::{Check, Plan};
+use crate::status::{self, Event, Status};
+use crate::verdict::Verdict;
+
+/// How often a take-up looks anew when the ledger moved under it.
+const TRIES: usize = 5;
+
+/// How the take-up is confirmed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Confirm {
+    /// Not at all: only ask.
+    #[default]
+    No,
+    /// By a person who saw that there is one candidate, and it is compatible.
+    Plainly,
+    /// By a person who wants to go on with the present content, whatever it is.
+    Rebuild,
+    /// By the token that `inspect` showed.
+    Token(String),
+}
+
+/// What `resume` is given.
+#[derive(Clone, Debug, Default)]
+pub struct ResumeRequest {
+    /// The task.
+    pub task: Option<String>,
+    /// The session that left it.
+    pub from: Option<String>,
+    /// The session that takes it up; the caller's own where none is named.
+    pub to: Option<String>,
+    /// The agent of the session that takes it up.
+    pub agent: Option<String>,
+    /// The process that stands for it.
+    pub pid: Option<u32>,
+    /// The confirmation.
+    pub confirm: Confirm,
+    /// Trust no metadata and no cache.
+    pub verify: bool,
+}
+
+/// The answer of `resume`. The same call again gives the same answer.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Resumed {
+    /// What the task was taken up as: `resume-verification`, or `stale-task` when it was rebuilt.
+    pub verdict: Verdict,
+    /// The source, now abandoned; `null` where the same session goes on.
+    pub source: Option<IdentityView>,
+    /// The identity of the session that took it up.
+    pub identity: IdentityView,
+    /// Its agent.
+    pub agent: String,
+    /// What differs from what was left, where it was stale.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Changes>,
+    /// Calls that may or may not have happened; look before repeating them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub open_effects: Vec<OpenEffect>,
+    /// Always `evaluate`: taking up proves nothing.
+    pub next: NextView,
+    /// Something was written.
+    #[serde(skip)]
+    pub wrote: bool,
+}
+
+/// Takes a task up.
+pub fn resume(engine: &Engine<'_>, request: &ResumeRequest) -> Result<Resumed, EngineError> {
+    let site = Site::open_used(engine).or_else(|error| {
+        // Work that only an agent's own store knows can be taken up where takeup was never used; confirming makes the ledger.
+        if request.confirm == Confirm::No { Err(error) } else { Site::open_or_init(engine) }
+    })?;
+    let to = request.to.as_deref();
+    let mut caller = Caller::find(engine, to, request.agent.as_deref(), request.pid)?;
+    let look = site.look(engine, request.confirm != Confirm::No, request.verify)?;
+    let mut made_up = None;
+    for _ in 0..TRIES {
+        let view = site.ledger.read()?;
+        if caller.session.is_none() {
+            let name = made_up.get_or_insert_with(|| {
+                names::memorable(|name| {
+                    let identities = view.state.tasks.values().flat_map(|entry| &entry.identities);
+                    identities.into_iter().any(|identity| identity.session.id.as_str() == name)
+                })
+            });
+            caller.session = Some(SessionRef::new(
+                request.agent.as_deref().map_or_else(|| Ok(crate::ids::AgentId::person()), crate::ids::AgentId::new)?,
+                SessionId::new(name.as_str())?,
+            ));
+        }
+        if let Some(answer) = attempt(engine, request, &site, &caller, &look, &view)? {
+            effects::settle(engine, &site, &caller.actor())?;
+            return Ok(answer);
+        }
+    }
+    Err(EngineError::Changed("the task".to_owned()))
+}
+
+/// One attempt. `None`: the ledger moved in between, look again.
+fn attempt(
+    engine: &Engine<'_>,
+    request: &ResumeRequest,
+    site: &Site,
+    caller: &Caller,
+    look: &Look,
+    view: &View,
+) -> Result<Option<Resumed>, EngineError> {
+    let target = caller.session.clone().ok_or(EngineError::SessionUnknown)?;
+    if let Some(answer) = repeated(&view.state, request, &target)? {
+        return Ok(Some(answer));
+    }
+    let gatherer = Gatherer::new(engine, site, caller, look);
+    let candidate = choose(gatherer.all(view)?, &view.state, request, &target)?;
+    let task_id = candidate.identity.task_id.clone();
+    permit(&candidate, request, &target)?;
+
+    let at = engine.clock.now();
+    let compatible = candidate.verdict == Verdict::ResumeVerification;
+    let now = record(look, ProvenanceEvent::TakeUp, at, &target);
+    let source_session = candidate.session();
+    let same_session = source_session == target;
+    let effect = look.record.fingerprint.clone().map(|fingerprint| Effect::TakenUp {
+        task_id: task_id.clone(),
+        title: candidate.identity.title.clone(),
+        source: source_session.clone(),
+        target: target.clone(),
+        fingerprint,
+        compatible,
+        at,
+    });
+    let decided = match (&effect, same_session) {
+        (Some(effect), false) => effects::decided(engine, site, None, effect),
+        _ => Vec::new(),
+    };
+    let place = site.place_record()?;
+    let imported = import(&candidate, &place, at);
+    let seen = view.seq_of(&task_id);
+    let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
+        if view.seq_of(&task_id) != seen {
+            return Ok((None, None));
+        }
+        let entry = view.state.tasks.get(&task_id);
+        let known = entry.and_then(|entry| entry.identity(&source_session));
+        let (source, mut changes) = match (known, &imported) {
+            (Some(known), _) => (known.clone(), Vec::new()),
+            (None, Some((task, identity))) => {
+                let task = entry.map_or(task, |entry| &entry.task);
+                (identity.clone(), vec![Change::Task { task: task.clone() }])
+            }
+            (None, None) => return Err(EngineError::Changed(format!("task {task_id}"))),
+        };
+        let title = candidate.identity.title.clone();
+        let refuse = |refusal| EngineError::Transition { task_id: task_id.clone(), refusal };
+        if same_session {
+            if compatible {
+                return Ok((None, Some((None, source))));
+            }
+            let mut identity = source;
+            identity.status = status::apply(identity.status, Event::Rebuilt).map_err(refuse)?;
+            identity.base = Some(now.clone());
+            identity.latest = Some(now.clone());
+            identity.closing = None;
+            identity.process = caller.process.clone().or(identity.process);
+            identity.updated_at = at;
+            identity.revision += 1;
+            changes.push(Change::Identity { identity: Box::new(identity.clone()) });
+            let transition = Transition { at, actor: caller.actor(), operation: "resume".to_owned(), changes };
+            return Ok((Some(transition), Some((None, identity))));
+        }
+        let mut abandoned = source.clone();
+        if !compatible {
+            abandoned.status = status::apply(abandoned.status, Event::FoundStale).map_err(refuse)?;
+        }
+        abandoned.status = status::apply(abandoned.status, Event::TakenUp).map_err(refuse)?;
+        abandoned.resumed_to = Some(target.clone());
+        abandoned.updated_at = at;
+        abandoned.revision += 1;
+        let known_target = entry.and_then(|entry| entry.identity(&target));
+        let identity = Identity {
+            task_id: task_id.clone(),
+            session: target.clone(),
+            place: place.clone(),
+            status: Status::VerificationRequired,
+            base: if compatible { source.base.clone().or_else(|| Some(now.clone())) } else { Some(now.clone()) },
+            latest: Some(now.clone()),
+            process: caller.process.clone(),
+            closing: None,
+            open_effects: Vec::new(),
+            resumed_from: Some(source.session.clone()),
+            resumed_to: None,
+            created_at: known_target.map_or(at, |known| known.created_at),
+            updated_at: at,
+            revision: known_target.map_or(1, |known| known.revision + 1),
+        };
+        changes.push(Change::Identity { identity: Box::new(abandoned.clone()) });
+        changes.push(Change::Identity { identity: Box::new(identity.clone()) });
+        changes.extend(decided.iter().map(|effect| Change::Decided { effect: Box::new(effect.clone()) }));
+        let _ = title;
+        let transition = Transition { at, actor: caller.actor(), operation: "resume".to_owned(), changes };
+        Ok((Some(transition), Some((Some(abandoned), identity))))
+    })?;
+    let wrote = committed.wrote;
+    Ok(committed.value.map(|(source, identity)| {
+        let title = candidate.identity.title.as_str();
+        Resumed {
+            verdict: candidate.verdict,
+            source: source.map(|source| IdentityView::of(&source, title)),
+            agent: identity.session.agent.to_string(),
+            next: evaluate_next(&identity),
+            identity: IdentityView::of(&identity, title),
+            changes: if compatible { None } else { candidate.changes.clone() },
+            open_effects: candidate.open_effects.clone(),
+            wrote,
+        }
+    }))
+}
+
+fn evaluate_next(identity: &Identity) -> NextView {
+    let task = identity.task_id.as_str();
+    NextView::new("evaluate", &["git", "takeup", "evaluate", task, "--session", identity.session.id.as_str()])
+}
+
+/// Finds the answer of an earlier, equal call: the target holds the task already, taken up from the session that is named.
+fn repeated(state: &State, request: &ResumeRequest, target: &SessionRef) -> Result<Option<Resumed>, EngineError> {
+    let wanted = match &request.task {
+        Some(text) => match select::task(state, text) {
+            Ok(entry) => Some(entry.task.task_id.clone()),
+            Err(EngineError::NoTask(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        },
+        None => None,
+    };
+    let held: Vec<_> = state
+        .tasks
+        .values()
+        .filter(|entry| wanted.as_ref().is_none_or(|wanted| wanted == &entry.task.task_id))
+        .filter_map(|entry| {
+            let identity = entry.identity(target).filter(|identity| !identity.status.is_closed())?;
+            let source = entry.identity(identity.resumed_from.as_ref()?)?;
+            let from = request.from.as_deref();
+            (source.resumed_to.as_ref() == Some(target) && from.is_none_or(|from| select::names(from, &source.session)))
+                .then_some((entry, identity, source))
+        })
+        .collect();
+    let [(entry, identity, source)] = held.as_slice() else { return Ok(None) };
+    if request.from.is_none() && request.task.is_none() {
+        return Ok(None);
+    }
+    let title = entry.task.title.as_str();
+    let stale = identity.base.as_ref().is_some_and(|base| base.provenance.event == ProvenanceEvent::TakeUp);
+    Ok(Some(Resumed {
+        verdict: if stale { Verdict::StaleTask } else { Verdict::ResumeVerification },
+        source: Some(IdentityView::of(source, title)),
+        agent: identity.session.agent.to_string(),
+        identity: IdentityView::of(identity, title),
+        changes: None,
+        open_effects: source.open_effects.clone(),
+        next: evaluate_next(identity),
+        wrote: false,
+    }))
+}
+
+/// Picks the candidate that is meant.
+fn choose(
+    candidates: Vec<Candidate>,
+    state: &State,
+    request: &ResumeRequest,
+    target: &SessionRef,
+) -> Result<Candidate, EngineError> {
+    let mut matching = candidates;
+    if let Some(text) = &request.task {
+        let wanted = match select::task(state, text) {
+            Ok(entry) => entry.task.task_id.to_string(),
+            Err(EngineError::NoTask(_)) => text.clone(),
+            Err(error) => return Err(error),
+        };
+        matching.retain(|candidate| candidate.identity.task_id.as_str() == wanted || &candidate.identity.title == text);
+        if matching.is_empty() {
+            return Err(EngineError::NoTask(text.clone()));
+        }
+    }
+    if let Some(from) = &request.from {
+        matching.retain(|candidate| select::names(from, &candidate.session()));
+        if matching.is_empty() {
+            return Err(EngineError::NoSession(from.clone()));
+        }
+    }
+    if let Confirm::Token(token) = &request.confirm {
+        return match matching.iter().position(|candidate| candidate.token.as_ref() == Some(token)) {
+            Some(index) => Ok(matching.swap_remove(index)),
+            None => Err(stale_token(&matching)),
+        };
+    }
+    let closed = |candidate: &Candidate| candidate.verdict == Verdict::NotResumable;
+    let elsewhere = |candidate: &Candidate| candidate.verdict == Verdict::MismatchedRepository;
+    let open: Vec<usize> = (0..matching.len())
+        .filter(|index| matching.get(*index).is_some_and(|candidate| !closed(candidate) && !elsewhere(candidate)))
+        .collect();
+    let pick = match open.as_slice() {
+        [one] => *one,
+        // Nothing can be taken up: say why of the one that comes nearest.
+        [] if !matching.is_empty() => 0,
+        [] => return Err(EngineError::NoTasks),
+        several => {
+            let own: Vec<_> = several
+                .iter()
+                .copied()
+                .filter(|index| matching.get(*index).is_some_and(|candidate| &candidate.session() == target))
+                .collect();
+            match own.as_slice() {
+                [one] => *one,
+                _ => {
+                    return Err(EngineError::Ambiguous(
+                        several
+                            .iter()
+                            .filter_map(|index| matching.get(*index))
+                            .map(|candidate| Choice {
+                                task_id: candidate.identity.task_id.clone(),
+                                session: candidate.session(),
+                            })
+                            .collect(),
+                    ));
+                }
+            }
+        }
+    };
+    Ok(matching.swap_remove(pick))
+}
+
+/// Says what a token that fits nothing means: somebody was first, or something changed.
+fn stale_token(candidates: &[Candidate]) -> EngineError {
+    let winner = candidates.iter().find_map(|candidate| {
+        let to = candidate.identity.resumed_to_session_id.clone()?;
+        Some((candidate, to))
+    });
+    match winner {
+        Some((candidate, _)) if candidates.len() <= 2 => already(candidate),
+        _ => EngineError::Changed("what the token was given for".to_owned()),
+    }
+}
+
+fn already(candidate: &Candidate) -> EngineError {
+    match &candidate.identity.resumed_to_session_id {
+        Some(id) => EngineError::AlreadyTakenUp {
+            task_id: candidate.identity.task_id.clone(),
+            winner: SessionRef::new(candidate.agent.clone(), id.clone()),
+            at: candidate.identity.updated_at,
+        },
+        None => EngineError::Refused { task_id: candidate.identity.task_id.clone(), judgement: candidate.judgement() },
+    }
+}
+
+/// Demands that the verdict allows it and that the confirmation is for this.
+fn permit(candidate: &Candidate, request: &ResumeRequest, target: &SessionRef) -> Result<(), EngineError> {
+    let task_id = candidate.identity.task_id.clone();
+    match candidate.verdict {
+        Verdict::NotResumable => return Err(already(candidate)),
+        Verdict::MismatchedRepository | Verdict::HumanReview | Verdict::InUse => {
+            return Err(EngineError::Refused { task_id, judgement: candidate.judgement() });
+        }
+        Verdict::ResumeVerification | Verdict::StaleTask => {}
+    }
+    let stale = candidate.verdict == Verdict::StaleTask;
+    match &request.confirm {
+        // Going on in the same session with the content that it left itself needs no one's word.
+        Confirm::No if !stale && &candidate.session() == target => Ok(()),
+        Confirm::Token(_) | Confirm::Rebuild => Ok(()),
+        Confirm::Plainly if !stale => Ok(()),
+        Confirm::No | Confirm::Plainly => {
+            let reason = candidate.reasons.first().map_or("", |reason| reason.message.as_str());
+            let token = candidate.token.clone().unwrap_or_default();
+            let words = ["git", "takeup", "resume", task_id.as_str(), "--from", candidate.identity.session_id.as_str()];
+            let mut words = words.to_vec();
+            if target.id != SessionId::terminal() && request.to.is_some() {
+                words.extend(["--to", target.id.as_str()]);
+            }
+            words.extend(["--confirm", &token]);
+            Err(EngineError::NeedsConfirmation {
+                what: format!("task {task_id} is {}: {reason}", candidate.verdict.code()),
+                command: NextView::new("confirm", &words).command.unwrap_or_default(),
+            })
+        }
+    }
+}
+
+/// Makes records of ours for work that only an agent's own store knows.
+fn import(
+    candidate: &Candidate,
+    place: &crate::identity::PlaceRecord,
+    at: crate::time::Time,
+) -> Option<(Task, Identity)> {
+    let (boundary, plan) = match &candidate.source {
+        Source::Ledger => return None,
+        Source::Session(_) => (Boundary::default(), Plan::default()),
+        Source::Foreign(task) => (
+            Boundary { allowed: task.allowed.clone(), avoided: task.avoided.clone(), ..Boundary::default() },
+            Plan {
+                checks: task
+                    .checks
+                    .iter()
+                    .map(|command| Check {
+                        command: mask(command),
+                        source: task.session.agent.to_string(),
+                        must_fail: None,
+                    })
+                    .collect(),
+                no_checks: false,
+            },
+        ),
+    };
+    let task_id: TaskId = candidate.identity.task_id.clone();
+    let task = Task { task_id: task_id.clone(), title: mask(&candidate.identity.title), boundary, plan, created_at: at };
+    let identity = Identity {
+        task_id,
+        session: candidate.session(),
+        place: place.clone(),
+        status: if candidate.identity.status.is_closed() { Status::Active } else { candidate.identity.status },
+        base: None,
+        latest: None,
+        process: None,
+        closing: None,
+        open_effects: candidate.open_effects.clone(),
+        resumed_from: None,
+        resumed_to: None,
+        created_at: candidate.identity.updated_at,
+        updated_at: candidate.identity.updated_at,
+        revision: candidate.identity.revision,
+    };
+    Some((task, identity))
+}

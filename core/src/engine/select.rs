@@ -1,0 +1,106 @@
+//! Which task and which session a caller means.
+use super::{Caller, Choice, EngineError, Site};
+use crate::identity::Identity;
+use crate::ids::{SessionRef, TaskId};
+use crate::ledger::{State, TaskEntry};
+
+/// Finds a task by its id, its title, or the beginning of its id where that is enough.
+pub(super) fn task<'a>(state: &'a State, text: &str) -> Result<&'a TaskEntry, EngineError> {
+    let entries = || state.tasks.values();
+    if let Some(entry) = entries().find(|entry| entry.task.task_id.as_str() == text) {
+        return Ok(entry);
+    }
+    let by_title: Vec<_> = entries().filter(|entry| entry.task.title == text).collect();
+    let matching = if by_title.is_empty() {
+        entries().filter(|entry| !text.is_empty() && entry.task.task_id.as_str().starts_with(text)).collect()
+    } else {
+        by_title
+    };
+    match matching.as_slice() {
+        [] => Err(EngineError::NoTask(text.to_owned())),
+        [one] => Ok(one),
+        several => Err(EngineError::Ambiguous(several.iter().filter_map(|entry| choice(entry.holder()?).into()).collect())),
+    }
+}
+
+fn choice(identity: &Identity) -> Choice {
+    Choice { task_id: identity.task_id.clone(), session: identity.session.clone() }
+}
+
+/// Tells whether a text names a session: its id, `agent:id`, or the beginning of its id of at least four characters.
+pub(super) fn names(text: &str, session: &SessionRef) -> bool {
+    let id = session.id.as_str();
+    id == text || session.to_string() == text || (text.len() >= 4 && id.starts_with(text))
+}
+
+/// Finds the open identities that the caller works on here: of the session that was named, else of the session whose
+/// process is above the caller, else the only one there is.
+pub(super) fn own<'a>(
+    site: &'a Site,
+    state: &'a State,
+    caller: &Caller,
+    task_text: Option<&str>,
+) -> Result<Vec<&'a Identity>, EngineError> {
+    let only: Option<TaskId> = task_text.map(|text| task(state, text).map(|entry| entry.task.task_id.clone())).transpose()?;
+    let here: Vec<&Identity> = state
+        .tasks
+        .values()
+        .filter(|entry| only.as_ref().is_none_or(|only| only == &entry.task.task_id))
+        .flat_map(|entry| &entry.identities)
+        .filter(|identity| Some(&identity.place.worktree_id) == site.tokens.worktree.as_ref())
+        .collect();
+    let open: Vec<&Identity> = here.iter().copied().filter(|identity| !identity.status.is_closed()).collect();
+    if let Some(session) = &caller.session {
+        let of_session = |identities: &[&'a Identity]| -> Vec<&'a Identity> {
+            identities.iter().copied().filter(|identity| &identity.session == session).collect()
+        };
+        let found = of_session(&open);
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        return Err(match of_session(&here).last() {
+            Some(closed) => closed_error(closed),
+            None => EngineError::NoSession(session.id.to_string()),
+        });
+    }
+    let above: Vec<&Identity> = open
+        .iter()
+        .copied()
+        .filter(|identity| identity.process.as_ref().is_some_and(|process| caller.descends_from(process)))
+        .collect();
+    let found = if above.is_empty() { open } else { above };
+    let mut sessions: Vec<&SessionRef> = found.iter().map(|identity| &identity.session).collect();
+    sessions.sort();
+    sessions.dedup();
+    match sessions.len() {
+        0 => Err(here.last().filter(|_| only.is_some()).map_or(EngineError::NoTasks, |closed| closed_error(closed))),
+        1 => Ok(found),
+        _ => Err(EngineError::Ambiguous(found.into_iter().map(choice).collect())),
+    }
+}
+
+/// Finds the one open identity the caller means.
+pub(super) fn own_one<'a>(
+    site: &'a Site,
+    state: &'a State,
+    caller: &Caller,
+    task_text: Option<&str>,
+) -> Result<&'a Identity, EngineError> {
+    let found = own(site, state, caller, task_text)?;
+    match found.as_slice() {
+        [one] => Ok(one),
+        several => Err(EngineError::Ambiguous(several.iter().map(|identity| choice(identity)).collect())),
+    }
+}
+
+/// Says why nothing can be done with a closed identity.
+pub(super) fn closed_error(identity: &Identity) -> EngineError {
+    match &identity.resumed_to {
+        Some(winner) => EngineError::AlreadyTakenUp {
+            task_id: identity.task_id.clone(),
+            winner: winner.clone(),
+            at: identity.updated_at,
+        },
+        None => EngineError::Transition { task_id: identity.task_id.clone(), refusal: crate::status::Refusal::Closed },
+    }
+}

@@ -1,0 +1,197 @@
+//! The place of a call, opened: repository, tokens, ledger.
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Engine, EngineError};
+use crate::fingerprint::{self, Look, Options};
+use crate::identity::PlaceRecord;
+use crate::ledger::{Actor, Change, Ledger, Transition, View};
+use crate::paths::text_of_path;
+use crate::repository::{self, Place, Repository, Tokens};
+use crate::verdict::Whereabouts;
+
+/// The place of a call, opened for reading.
+#[derive(Debug)]
+pub struct Site {
+    /// The repository.
+    pub repository: Repository,
+    /// Its tokens, as far as there are any.
+    pub tokens: Tokens,
+    /// The ledger.
+    pub ledger: Ledger,
+    /// What the ledger held when it was opened.
+    pub view: View,
+}
+
+impl Site {
+    /// Opens the place of the call. Creates nothing.
+    pub fn open(engine: &Engine<'_>) -> Result<Self, EngineError> {
+        let repository = Repository::discover(engine.env, &engine.env.cwd)?;
+        let tokens = repository::tokens(repository.place())?;
+        let ledger = Ledger::at(repository.place().state());
+        let view = ledger.read()?;
+        Ok(Self { repository, tokens, ledger, view })
+    }
+
+    /// Opens the place of the call for writing: makes the tokens where there are none.
+    pub fn open_or_init(engine: &Engine<'_>) -> Result<Self, EngineError> {
+        let mut site = Self::open(engine)?;
+        if site.tokens.repository.is_none() || site.tokens.worktree.is_none() {
+            site.tokens = repository::create_tokens(site.place())?;
+            // The index of places is a convenience; a home that cannot be written is no reason to fail.
+            let _added = repository::add_place(engine.env, site.place(), engine.clock.now());
+        }
+        Ok(site)
+    }
+
+    /// Opens the place of the call and demands that takeup is used there.
+    pub fn open_used(engine: &Engine<'_>) -> Result<Self, EngineError> {
+        let site = Self::open(engine)?;
+        if site.is_used() { Ok(site) } else { Err(EngineError::NotInitialised(text_of_path(&site.place().root))) }
+    }
+
+    /// Tells whether takeup is used in this repository.
+    pub fn is_used(&self) -> bool {
+        self.tokens.repository.is_some() || self.ledger.exists()
+    }
+
+    /// Returns the place.
+    pub fn place(&self) -> &Place {
+        self.repository.place()
+    }
+
+    /// Returns the record of the place; fails where takeup was never used.
+    pub fn place_record(&self) -> Result<PlaceRecord, EngineError> {
+        Ok(repository::place_record(self.place())?)
+    }
+
+    /// Tells how this place relates to a recorded one.
+    pub fn whereabouts(&self, recorded: &PlaceRecord) -> Whereabouts {
+        repository::whereabouts(self.place(), &self.tokens, recorded)
+    }
+
+    /// Looks at the tree. `write` allows keeping the cache up.
+    pub fn look(&self, engine: &Engine<'_>, write: bool, verify: bool) -> Result<Look, EngineError> {
+        let mut options = if write { Options::new(engine.env) } else { Options::reading_only(engine.env) };
+        options.excluded.clone_from(&engine.settings.exclude);
+        options.repository_programs = engine.settings.repository_programs;
+        options.verify = verify;
+        Ok(fingerprint::look(self.place(), &options)?)
+    }
+}
+
+/// How `init` is meant where the place has a history.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InitMode {
+    /// Make the ledger where there is none.
+    #[default]
+    Plain,
+    /// The repository was moved here on purpose: its tasks belong to this place now.
+    Moved,
+    /// This is a copy that becomes a place of its own: the tasks stay with the original.
+    Copied,
+}
+
+/// The answer of `init`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Initialised {
+    /// The top of the work tree.
+    pub repository_root: String,
+    /// The repository's id.
+    pub repository_id: String,
+    /// The work tree's id.
+    pub worktree_id: String,
+    /// Something was made or changed.
+    pub changed: bool,
+    /// Identities that were tied to this place (after a move).
+    pub rebound: usize,
+    /// Tasks that stay with the original (after a copy).
+    pub left_behind: usize,
+}
+
+/// Makes the ledger and the tokens of this place; after a move or a copy says whose the tasks are.
+pub fn init(engine: &Engine<'_>, mode: InitMode) -> Result<Initialised, EngineError> {
+    let mut site = Site::open(engine)?;
+    let mut changed = site.tokens.repository.is_none() || site.tokens.worktree.is_none();
+    let (mut rebound, mut left_behind) = (0, 0);
+    match mode {
+        InitMode::Plain => {}
+        InitMode::Moved => rebound = move_here(engine, &site)?,
+        InitMode::Copied => {
+            left_behind = leave_behind(engine, &site)?;
+            if left_behind > 0 {
+                site.tokens = repository::renew_tokens(site.place())?;
+                changed = true;
+            }
+        }
+    }
+    if changed {
+        site = Site::open_or_init(engine)?;
+    }
+    let place = site.place_record()?;
+    Ok(Initialised {
+        repository_root: place.root.clone(),
+        repository_id: place.repository_id.to_string(),
+        worktree_id: place.worktree_id.to_string(),
+        changed: changed || rebound > 0,
+        rebound,
+        left_behind,
+    })
+}
+
+/// Ties every identity that was left at a place that is gone to this one.
+fn move_here(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
+    let place = site.place_record()?;
+    let at = engine.clock.now();
+    let actor = Actor { session: super::caller::person(), pid: std::process::id() };
+    let relocated: Vec<_> = site
+        .view
+        .state
+        .tasks
+        .values()
+        .flat_map(|entry| &entry.identities)
+        .filter(|identity| site.whereabouts(&identity.place) == Whereabouts::Relocated)
+        .map(|identity| (identity.task_id.clone(), identity.session.clone()))
+        .collect();
+    let committed = site.ledger.transact(engine.clock, super::PATIENCE, |view| {
+        let changes: Vec<Change> = relocated
+            .iter()
+            .filter_map(|(task, session)| view.state.identity(task, session))
+            .map(|identity| {
+                let mut identity = identity.clone();
+                identity.place = place.clone();
+                identity.revision += 1;
+                Change::Identity { identity: Box::new(identity) }
+            })
+            .collect();
+        let count = changes.len();
+        let transition =
+            (count > 0).then(|| Transition { at, actor: actor.clone(), operation: "init-moved".to_owned(), changes });
+        Ok::<_, EngineError>((transition, count))
+    })?;
+    Ok(committed.value)
+}
+
+/// Puts the tasks that a copy brought along out of sight: they belong to the original.
+fn leave_behind(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
+    let at = engine.clock.now();
+    let actor = Actor { session: super::caller::person(), pid: std::process::id() };
+    let copied: Vec<_> = site
+        .view
+        .state
+        .tasks
+        .values()
+        .filter(|entry| entry.identities.iter().any(|identity| site.whereabouts(&identity.place) == Whereabouts::Copied))
+        .map(|entry| entry.task.task_id.clone())
+        .collect();
+    if copied.is_empty() {
+        return Ok(0);
+    }
+    let committed = site.ledger.transact(engine.clock, super::PATIENCE, |_| {
+        let changes = vec![Change::Archived { task_ids: copied.clone() }];
+        let transition = Transition { at, actor: actor.clone(), operation: "init-copied".to_owned(), changes };
+        Ok::<_, EngineError>((Some(transition), copied.len()))
+    })?;
+    Ok(committed.value)
+}

@@ -1,0 +1,336 @@
+//! `start`, `save` and `note`: a session begins with a task, says what it leaves, and remarks.
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::candidates::IdentityView;
+use super::{Caller, Engine, EngineError, PATIENCE, Site, mask, select};
+use crate::boundary::Boundary;
+use crate::fingerprint::{Look, Provenance, ProvenanceEvent};
+use crate::identity::{Closing, Identity, Note, Recorded, Task};
+use crate::ids::{SessionId, SessionRef, TaskId};
+use crate::ledger::{Change, State, Transition};
+use crate::names;
+use crate::plan::{Check, Plan};
+use crate::propose::{Proposal, propose};
+use crate::status::{self, Event, Status};
+use crate::time::Time;
+
+/// What `start` is given.
+#[derive(Clone, Debug, Default)]
+pub struct StartRequest {
+    /// The title.
+    pub title: String,
+    /// The session, where it is named.
+    pub session: Option<String>,
+    /// Its agent.
+    pub agent: Option<String>,
+    /// The process that stands for the session.
+    pub pid: Option<u32>,
+    /// Globs the task may edit.
+    pub allowed: Vec<String>,
+    /// Globs it must avoid.
+    pub avoided: Vec<String>,
+    /// Commands that have to pass.
+    pub checks: Vec<String>,
+    /// The plan is empty on purpose.
+    pub no_checks: bool,
+}
+
+/// The answer of `start`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Started {
+    /// The record.
+    pub identity: IdentityView,
+    /// The agent.
+    pub agent: String,
+    /// The session's name was made up here.
+    pub session_made_up: bool,
+    /// The plan.
+    pub plan: Plan,
+    /// Checks that the repository suggests; none of them was run.
+    pub proposals: Vec<Proposal>,
+    /// Why nothing can be judged later, where the look was incomplete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<String>,
+    /// Something was written; a repeated call writes nothing.
+    pub wrote: bool,
+}
+
+/// Begins a task in the calling session.
+pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, EngineError> {
+    let title = mask(request.title.trim());
+    if title.is_empty() || title.chars().any(char::is_control) {
+        return Err(EngineError::NotAllowed("a title is one line of text".to_owned()));
+    }
+    for glob in request.allowed.iter().chain(&request.avoided) {
+        Boundary::check(glob).map_err(|error| EngineError::NotAllowed(error.to_string()))?;
+    }
+    let mut caller = Caller::find(engine, request.session.as_deref(), request.agent.as_deref(), request.pid)?;
+    let site = Site::open_or_init(engine)?;
+    let place = site.place_record()?;
+    let look = site.look(engine, true, false)?;
+    let session_made_up = caller.session.is_none();
+    if session_made_up {
+        caller.session = Some(known_or_new(engine, &site, &caller, request.agent.as_deref())?);
+    }
+    let session = caller.session.clone().unwrap_or_else(super::caller::person);
+    let at = engine.clock.now();
+    let recorded = record(&look, ProvenanceEvent::Start, at, &session);
+    let checks = request
+        .checks
+        .iter()
+        .map(|command| Check { command: mask(command), source: "person".to_owned(), must_fail: None })
+        .collect();
+    let plan = Plan { checks, no_checks: request.no_checks };
+    let boundary = Boundary { allowed: request.allowed.clone(), avoided: request.avoided.clone(), ..Boundary::default() };
+    let slug = TaskId::from_title(&title);
+
+    let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
+        if let Some(entry) = view.state.tasks.get(&slug)
+            && !entry.is_closed()
+        {
+            let own = entry.identity(&session).filter(|identity| !identity.status.is_closed());
+            return match (own, entry.holder()) {
+                (Some(own), _) => Ok((None, (own.clone(), entry.task.clone()))),
+                (None, Some(holder)) => {
+                    Err(EngineError::TaskExists { task_id: slug.clone(), holder: holder.session.clone() })
+                }
+                (None, None) => Err(EngineError::NoTask(slug.to_string())),
+            };
+        }
+        let task = Task {
+            task_id: free(&view.state, &slug),
+            title: title.clone(),
+            boundary: boundary.clone(),
+            plan: plan.clone(),
+            created_at: at,
+        };
+        let identity = Identity {
+            task_id: task.task_id.clone(),
+            session: session.clone(),
+            place: place.clone(),
+            status: Status::Active,
+            base: Some(recorded.clone()),
+            latest: Some(recorded.clone()),
+            process: caller.process.clone(),
+            closing: None,
+            open_effects: Vec::new(),
+            resumed_from: None,
+            resumed_to: None,
+            created_at: at,
+            updated_at: at,
+            revision: 1,
+        };
+        let changes =
+            vec![Change::Task { task: task.clone() }, Change::Identity { identity: Box::new(identity.clone()) }];
+        let transition = Transition { at, actor: caller.actor(), operation: "start".to_owned(), changes };
+        Ok((Some(transition), (identity, task)))
+    })?;
+    let wrote = committed.wrote;
+    let (identity, task) = committed.value;
+    if wrote {
+        super::effects::mirror(engine, &site, &identity, &task);
+    }
+    Ok(Started {
+        agent: identity.session.agent.to_string(),
+        identity: IdentityView::of(&identity, &task.title),
+        session_made_up,
+        proposals: if task.plan.checks.is_empty() && !task.plan.no_checks { propose(&site.place().root) } else { Vec::new() },
+        plan: task.plan,
+        incomplete: look.record.incomplete,
+        wrote,
+    })
+}
+
+/// Returns the session a person at this terminal already has here, else a new name that nobody has.
+fn known_or_new(engine: &Engine<'_>, site: &Site, caller: &Caller, agent: Option<&str>) -> Result<SessionRef, EngineError> {
+    let agent = agent.map_or_else(|| Ok(crate::ids::AgentId::person()), crate::ids::AgentId::new)?;
+    let identities = || site.view.state.tasks.values().flat_map(|entry| &entry.identities);
+    let mine = identities().filter(|identity| !identity.status.is_closed() && identity.session.agent == agent).find(|identity| {
+        match (&identity.process, &caller.process) {
+            (Some(theirs), Some(mine)) => theirs.is(mine),
+            _ => false,
+        }
+    });
+    let _ = engine;
+    if let Some(identity) = mine {
+        return Ok(identity.session.clone());
+    }
+    let name = names::memorable(|name| identities().any(|identity| identity.session.id.as_str() == name));
+    Ok(SessionRef::new(agent, SessionId::new(name)?))
+}
+
+/// Returns the slug, or the first numbered one that no task has or had.
+fn free(state: &State, slug: &TaskId) -> TaskId {
+    let taken = |id: &TaskId| state.tasks.contains_key(id) || state.archived.contains(id);
+    if !taken(slug) {
+        return slug.clone();
+    }
+    (2_u32..)
+        .filter_map(|number| TaskId::new(format!("{slug}-{number}")).ok())
+        .find(|id| !taken(id))
+        .unwrap_or_else(|| slug.clone())
+}
+
+/// Puts a look and its provenance together.
+pub(super) fn record(look: &Look, event: ProvenanceEvent, at: Time, by: &SessionRef) -> Recorded {
+    Recorded {
+        tree: look.record.clone(),
+        provenance: Provenance { event, at, by: Some(by.clone()), provisional: false, after: None },
+    }
+}
+
+/// What `save` is given.
+#[derive(Clone, Debug, Default)]
+pub struct SaveRequest {
+    /// Only this task.
+    pub task: Option<String>,
+    /// The session, where it is named.
+    pub session: Option<String>,
+    /// Its agent.
+    pub agent: Option<String>,
+    /// The process that stands for the session from now on.
+    pub pid: Option<u32>,
+    /// The session ends here, in good order.
+    pub end: bool,
+    /// The agent's own word for why.
+    pub reason: Option<String>,
+    /// Which event asks for it; a plain `save` where none is given.
+    pub event: Option<ProvenanceEvent>,
+    /// Calls that have started and not finished.
+    pub open_effects: Option<Vec<crate::identity::OpenEffect>>,
+}
+
+/// The answer of `save`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Saved {
+    /// The records that were saved: every open task of the session in this work tree.
+    pub identities: Vec<IdentityView>,
+    /// The present content; `null` when the look was incomplete.
+    pub fingerprint: Option<String>,
+    /// Why the look was incomplete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<String>,
+    /// Something was written; the same content saved twice writes nothing.
+    pub wrote: bool,
+    /// The session said that it ends.
+    pub ended: bool,
+}
+
+/// Records what the calling session leaves.
+pub fn save(engine: &Engine<'_>, request: &SaveRequest) -> Result<Saved, EngineError> {
+    let site = Site::open_used(engine)?;
+    let caller = Caller::find(engine, request.session.as_deref(), request.agent.as_deref(), request.pid)?;
+    select::own(&site, &site.view.state, &caller, request.task.as_deref())?;
+    let look = site.look(engine, true, false)?;
+    let at = engine.clock.now();
+    let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
+        let own = select::own(&site, &view.state, &caller, request.task.as_deref())?;
+        let mut changes = Vec::new();
+        let mut saved = Vec::new();
+        for identity in own {
+            let next = saved_identity(identity, &look, request, &caller, at)?;
+            let title = view.state.tasks.get(&identity.task_id).map_or("", |entry| entry.task.title.as_str());
+            saved.push((next.clone().unwrap_or_else(|| identity.clone()), title.to_owned()));
+            changes.extend(next.map(|identity| Change::Identity { identity: Box::new(identity) }));
+        }
+        let transition = (!changes.is_empty()).then(|| Transition {
+            at,
+            actor: caller.actor(),
+            operation: if request.end { "end" } else { "save" }.to_owned(),
+            changes,
+        });
+        Ok::<_, EngineError>((transition, saved))
+    })?;
+    if committed.wrote {
+        for (identity, _) in &committed.value {
+            if let Some(entry) = site.view.state.tasks.get(&identity.task_id) {
+                super::effects::mirror(engine, &site, identity, &entry.task);
+            }
+        }
+    }
+    Ok(Saved {
+        identities: committed.value.iter().map(|(identity, title)| IdentityView::of(identity, title)).collect(),
+        fingerprint: look.record.fingerprint.as_ref().map(ToString::to_string),
+        incomplete: look.record.incomplete,
+        wrote: committed.wrote,
+        ended: request.end,
+    })
+}
+
+/// Returns the identity after a save, or `None` where nothing is new.
+fn saved_identity(
+    identity: &Identity,
+    look: &Look,
+    request: &SaveRequest,
+    caller: &Caller,
+    at: Time,
+) -> Result<Option<Identity>, EngineError> {
+    let same_content = identity.latest.as_ref().is_some_and(|latest| latest.tree.same_content(&look.record));
+    let event = if same_content { Event::SavedUnchanged } else { Event::SavedChanged };
+    let status = status::apply(identity.status, event)
+        .map_err(|refusal| EngineError::Transition { task_id: identity.task_id.clone(), refusal })?;
+    let provisional = identity.latest.as_ref().is_some_and(|latest| latest.provenance.provisional);
+    let same_record = identity.latest.as_ref().is_some_and(|latest| latest.tree == look.record) && same_content;
+    let mut next = identity.clone();
+    next.status = status;
+    if !same_record || provisional {
+        let event = request.event.unwrap_or(ProvenanceEvent::Save);
+        next.latest = Some(record(look, event, at, &identity.session));
+    }
+    if caller.process_named || (next.process.is_none() && caller.session.as_ref() == Some(&identity.session)) {
+        next.process.clone_from(&caller.process);
+    }
+    if let Some(effects) = &request.open_effects {
+        next.open_effects.clone_from(effects);
+    }
+    if request.end && next.closing.is_none() {
+        next.closing = Some(Closing { at, reason: request.reason.clone() });
+    } else if !request.end {
+        // A session that saves again has not ended.
+        next.closing = None;
+    }
+    if next == *identity {
+        return Ok(None);
+    }
+    next.updated_at = at;
+    next.revision += 1;
+    Ok(Some(next))
+}
+
+/// What `note` is given.
+#[derive(Clone, Debug, Default)]
+pub struct AddNoteRequest {
+    /// The task; the caller's own where none is named.
+    pub task: Option<String>,
+    /// The session, where it is named.
+    pub session: Option<String>,
+    /// Its agent.
+    pub agent: Option<String>,
+    /// The text.
+    pub text: String,
+}
+
+/// Adds a note to a task. Returns the task and the note as it was kept.
+pub fn add_note(engine: &Engine<'_>, request: &AddNoteRequest) -> Result<(TaskId, Note), EngineError> {
+    let text = mask(request.text.trim_end());
+    if text.trim().is_empty() {
+        return Err(EngineError::NotAllowed("a note needs some text".to_owned()));
+    }
+    let site = Site::open_used(engine)?;
+    let caller = Caller::find(engine, request.session.as_deref(), request.agent.as_deref(), None)?;
+    let at = engine.clock.now();
+    let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
+        let task_id = match &request.task {
+            Some(text) => select::task(&view.state, text)?.task.task_id.clone(),
+            None => select::own_one(&site, &view.state, &caller, None)?.task_id.clone(),
+        };
+        let note = Note { at, by: caller.actor().session, text: text.clone() };
+        let changes = vec![Change::Note { task_id: task_id.clone(), note: note.clone() }];
+        let transition = Transition { at, actor: caller.actor(), operation: "note".to_owned(), changes };
+        Ok::<_, EngineError>((Some(transition), (task_id, note)))
+    })?;
+    Ok(committed.value)
+}
