@@ -6,6 +6,7 @@ mod caller;
 mod candidates;
 mod changes;
 mod close;
+mod effects;
 mod error;
 mod inspect;
 mod prove;
@@ -25,9 +26,11 @@ pub use changes::{Changed, ChangedPlace, Changes, Verb};
 pub use close::{AbandonRequest, Closed, FinishRequest, abandon, finish};
 pub use error::{Choice, EngineError};
 pub use inspect::{InspectRequest, Inspection, RepositoryView, inspect};
-pub use prove::{CheckView, Evaluation, NextStep, evaluate, next};
+pub use prove::{
+    CheckView, Evaluation, NextStep, PlanEdit, RunReport, Which, add_evidence, edit_plan, evaluate, next, plan_of, present,
+};
 pub use resume::{Confirm, ResumeRequest, Resumed, resume};
-pub use review::{DecideRequest, ReviewRequest, ReviewView, decide, request_review, reviews};
+pub use review::{BOUNDARY, REASON_CODES, DecideRequest, ReviewRequest, ReviewView, decide, request_review, reviews};
 pub use show::{LogLine, TaskView, log, show};
 pub use site::{InitMode, Initialised, Site, init};
 pub use start::{AddNoteRequest, SaveRequest, Saved, StartRequest, Started, add_note, save, start};
@@ -62,3 +65,8 @@ impl std::fmt::Debug for Engine<'_> {
 
 /// How long a writer waits for the ledger's lock.
 pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Masks secrets in a text before it is kept.
+fn mask(text: &str) -> String {
+    crate::redact::text(text).text
+}

@@ -17,7 +17,7 @@ use crate::issue::Issue;
 use crate::ledger::{TaskEntry, View};
 use crate::paths::text_of_path;
 use crate::process::{Liveness, ProcessIdentity, liveness_of};
-use crate::review::ReviewState;
+use crate::review::{Review, ReviewState};
 use crate::status::Status;
 use crate::time::Time;
 use crate::verdict::{Content, Facts, Judgement, Movement, ReasonCode, ReviewGate, Verdict, Whereabouts, judge};
@@ -57,6 +57,9 @@ pub struct Candidate {
     pub token: Option<String>,
     /// What to do next.
     pub next: NextView,
+    /// The session that took it up.
+    #[serde(skip)]
+    pub resumed_to: Option<SessionRef>,
     /// Where it comes from.
     #[serde(skip)]
     pub(super) source: Source,
@@ -246,14 +249,19 @@ impl<'a> Gatherer<'a> {
         if let Some(session) = self.sessions.iter().find(|session| session.session == identity.session) {
             open_effects.extend(session.open_effects.iter().filter(|effect| !identity.open_effects.contains(effect)).cloned());
         }
-        let review = entry.reviews.iter().find_map(|review| match review.state {
-            ReviewState::Pending => Some(ReviewGate::Pending(review.review_id.clone())),
-            ReviewState::Decided { .. } => Some(ReviewGate::Decided(review.review_id.clone())),
-            ReviewState::Applied { .. } => None,
-        });
+        // The agent's own files may know more than our ledger: a take-up or a question that its plugin recorded.
+        let told = self
+            .foreign
+            .iter()
+            .find(|task| task.task_id == identity.task_id && task.session == identity.session);
+        let review = entry.reviews.iter().find_map(gate).or_else(|| gate(told?.review.as_ref()?));
+        let taken_there = told.filter(|task| task.status == Status::Abandoned && !identity.status.is_closed());
         let facts = Facts {
-            status: identity.status,
-            resumed_to: identity.resumed_to.clone(),
+            status: taken_there.map_or(identity.status, |task| task.status),
+            resumed_to: identity.resumed_to.clone().or_else(|| {
+                let id = taken_there?.resumed_to.clone()?;
+                Some(SessionRef::new(identity.session.agent.clone(), id))
+            }),
             whereabouts,
             content: self.content(whereabouts, identity.latest.as_ref()),
             movement: movement(identity.latest.as_ref().map(|recorded| &recorded.tree), &self.look.record),
@@ -305,7 +313,7 @@ impl<'a> Gatherer<'a> {
             .or_else(|| session.name.clone())
             .unwrap_or_else(|| session.session.id.to_string());
         let identity = IdentityView {
-            task_id: TaskId::from_title(&title),
+            task_id: own_slug(view, &title, &session.session),
             title,
             session_id: session.session.id.clone(),
             repository_root: text_of_path(session.cwd.as_deref().unwrap_or(&self.site.place().root)),
@@ -329,11 +337,7 @@ impl<'a> Gatherer<'a> {
     /// Judges a task in an agent's own format, by our rules.
     fn of_foreign(&self, task: &ForeignTask) -> Result<Candidate, EngineError> {
         let whereabouts = if task.root_matches { Whereabouts::Same } else { Whereabouts::OtherRepository };
-        let review = task.review.as_ref().and_then(|review| match review.state {
-            ReviewState::Pending => Some(ReviewGate::Pending(review.review_id.clone())),
-            ReviewState::Decided { .. } => Some(ReviewGate::Decided(review.review_id.clone())),
-            ReviewState::Applied { .. } => None,
-        });
+        let review = task.review.as_ref().and_then(gate);
         let own = self.caller.session.as_ref() == Some(&task.session);
         let facts = Facts {
             status: task.status,
@@ -404,6 +408,7 @@ impl<'a> Gatherer<'a> {
         let now = self.engine.clock.now();
         Ok(Candidate {
             own: self.caller.session.as_ref() == Some(&session),
+            resumed_to: facts.resumed_to.clone(),
             left: left.map(|recorded| RecordView {
                 event: recorded.provenance.event,
                 at: recorded.provenance.at,
@@ -487,6 +492,26 @@ impl<'a> Gatherer<'a> {
             _ => by_process,
         }
     }
+}
+
+/// Returns what a review puts in the way.
+fn gate(review: &Review) -> Option<ReviewGate> {
+    match review.state {
+        ReviewState::Pending => Some(ReviewGate::Pending(review.review_id.clone())),
+        ReviewState::Decided { .. } => Some(ReviewGate::Decided(review.review_id.clone())),
+        ReviewState::Applied { .. } => None,
+    }
+}
+
+/// Returns the slug of a title, with a part of the session's id where another task has that slug.
+fn own_slug(view: &View, title: &str, session: &SessionRef) -> TaskId {
+    let slug = TaskId::from_title(title);
+    if !view.state.tasks.contains_key(&slug) && !view.state.archived.contains(&slug) {
+        return slug;
+    }
+    let digest = Sha256::digest(session.to_string().as_bytes());
+    let suffix = digest.iter().take(3).fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+    TaskId::new(format!("{slug}-{suffix}")).unwrap_or(slug)
 }
 
 fn own_session() -> Liveness {

@@ -14,11 +14,16 @@ use crate::ids::{SessionId, SessionRef, TaskId};
 use crate::ledger::{Change, State, Transition, View};
 use crate::names;
 use crate::plan::{Check, Plan};
+use crate::process::Liveness;
 use crate::status::{self, Event, Status};
+use crate::time::Time;
 use crate::verdict::Verdict;
 
 /// How often a take-up looks anew when the ledger moved under it.
 const TRIES: usize = 5;
+
+/// How long a take-up counts as just made, in milliseconds.
+const JUST_NOW: i64 = 60_000;
 
 /// How the take-up is confirmed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -124,7 +129,7 @@ fn attempt(
         return Ok(Some(answer));
     }
     let gatherer = Gatherer::new(engine, site, caller, look);
-    let candidate = choose(gatherer.all(view)?, &view.state, request, &target)?;
+    let candidate = choose(gatherer.all(view)?, &view.state, request, &target, engine.clock.now())?;
     let task_id = candidate.identity.task_id.clone();
     permit(&candidate, request, &target)?;
 
@@ -148,9 +153,9 @@ fn attempt(
     };
     let place = site.place_record()?;
     let imported = import(&candidate, &place, at);
-    let seen = view.seq_of(&task_id);
+    let seen = seq_of(view, &task_id);
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
-        if view.seq_of(&task_id) != seen {
+        if seq_of(view, &task_id) != seen {
             return Ok((None, None));
         }
         let entry = view.state.tasks.get(&task_id);
@@ -163,7 +168,6 @@ fn attempt(
             }
             (None, None) => return Err(EngineError::Changed(format!("task {task_id}"))),
         };
-        let title = candidate.identity.title.clone();
         let refuse = |refusal| EngineError::Transition { task_id: task_id.clone(), refusal };
         if same_session {
             if compatible {
@@ -206,10 +210,20 @@ fn attempt(
             updated_at: at,
             revision: known_target.map_or(1, |known| known.revision + 1),
         };
+        // One task is held by one session: what else was open of it ends with the source.
+        for other in entry.iter().flat_map(|entry| &entry.identities) {
+            if !other.status.is_closed() && other.session != source.session && other.session != target {
+                let mut other = other.clone();
+                other.status = status::apply(other.status, Event::TakenUp).map_err(refuse)?;
+                other.resumed_to = Some(target.clone());
+                other.updated_at = at;
+                other.revision += 1;
+                changes.push(Change::Identity { identity: Box::new(other) });
+            }
+        }
         changes.push(Change::Identity { identity: Box::new(abandoned.clone()) });
         changes.push(Change::Identity { identity: Box::new(identity.clone()) });
         changes.extend(decided.iter().map(|effect| Change::Decided { effect: Box::new(effect.clone()) }));
-        let _ = title;
         let transition = Transition { at, actor: caller.actor(), operation: "resume".to_owned(), changes };
         Ok((Some(transition), Some((Some(abandoned), identity))))
     })?;
@@ -227,6 +241,11 @@ fn attempt(
             wrote,
         }
     }))
+}
+
+/// Returns the number of the last line that changed anything of a task.
+fn seq_of(view: &View, task_id: &TaskId) -> Option<u64> {
+    view.state.tasks.get(task_id).map(|entry| entry.seq)
 }
 
 fn evaluate_next(identity: &Identity) -> NextView {
@@ -280,6 +299,7 @@ fn choose(
     state: &State,
     request: &ResumeRequest,
     target: &SessionRef,
+    now: Time,
 ) -> Result<Candidate, EngineError> {
     let mut matching = candidates;
     if let Some(text) = &request.task {
@@ -338,26 +358,38 @@ fn choose(
             }
         }
     };
-    Ok(matching.swap_remove(pick))
+    let candidate = matching.swap_remove(pick);
+    if request.from.is_none() && &candidate.session() != target && just_taken_up(&candidate, now) {
+        return Err(EngineError::AlreadyTakenUp {
+            task_id: candidate.identity.task_id.clone(),
+            winner: candidate.session(),
+            at: candidate.identity.updated_at,
+        });
+    }
+    Ok(candidate)
+}
+
+/// Tells whether another session took the task up a moment ago and nothing shows that it ended. Who then asks for the task
+/// without naming that session came second in a race; to continue from there on purpose, name it.
+fn just_taken_up(candidate: &Candidate, now: Time) -> bool {
+    candidate.identity.resumed_from_session_id.is_some()
+        && now.since(candidate.identity.updated_at) < JUST_NOW
+        && !matches!(candidate.liveness, Liveness::Ended { .. } | Liveness::Crashed { .. })
 }
 
 /// Says what a token that fits nothing means: somebody was first, or something changed.
 fn stale_token(candidates: &[Candidate]) -> EngineError {
-    let winner = candidates.iter().find_map(|candidate| {
-        let to = candidate.identity.resumed_to_session_id.clone()?;
-        Some((candidate, to))
-    });
-    match winner {
-        Some((candidate, _)) if candidates.len() <= 2 => already(candidate),
+    match candidates.iter().find(|candidate| candidate.resumed_to.is_some()) {
+        Some(candidate) if candidates.len() <= 2 => already(candidate),
         _ => EngineError::Changed("what the token was given for".to_owned()),
     }
 }
 
 fn already(candidate: &Candidate) -> EngineError {
-    match &candidate.identity.resumed_to_session_id {
-        Some(id) => EngineError::AlreadyTakenUp {
+    match &candidate.resumed_to {
+        Some(winner) => EngineError::AlreadyTakenUp {
             task_id: candidate.identity.task_id.clone(),
-            winner: SessionRef::new(candidate.agent.clone(), id.clone()),
+            winner: winner.clone(),
             at: candidate.identity.updated_at,
         },
         None => EngineError::Refused { task_id: candidate.identity.task_id.clone(), judgement: candidate.judgement() },
@@ -401,7 +433,7 @@ fn permit(candidate: &Candidate, request: &ResumeRequest, target: &SessionRef) -
 fn import(
     candidate: &Candidate,
     place: &crate::identity::PlaceRecord,
-    at: crate::time::Time,
+    at: Time,
 ) -> Option<(Task, Identity)> {
     let (boundary, plan) = match &candidate.source {
         Source::Ledger => return None,

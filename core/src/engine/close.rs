@@ -1,0 +1,241 @@
+//! `finish` and `abandon`: a task is closed with proof, or given up.
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::candidates::IdentityView;
+use super::prove::{CheckView, check_views};
+use super::start::record;
+use super::{Caller, Engine, EngineError, PATIENCE, Site, effects, mask, select};
+use crate::fingerprint::{Look, ProvenanceEvent};
+use crate::identity::Note;
+use crate::ids::{ReviewId, TaskId};
+use crate::ledger::{Change, TaskEntry, Transition, View};
+use crate::plan::Proof;
+use crate::review::ReviewState;
+use crate::status::{self, Event};
+
+/// What `finish` is given.
+#[derive(Clone, Debug, Default)]
+pub struct FinishRequest {
+    /// The task; the caller's own where none is named.
+    pub task: Option<String>,
+    /// The session, where it is named.
+    pub session: Option<String>,
+    /// Its agent.
+    pub agent: Option<String>,
+    /// Finish although nothing is planned, and so nothing proved.
+    pub no_checks: bool,
+}
+
+/// What `abandon` is given.
+#[derive(Clone, Debug, Default)]
+pub struct AbandonRequest {
+    /// The task; the caller's own where none is named.
+    pub task: Option<String>,
+    /// The session, where it is named.
+    pub session: Option<String>,
+    /// Its agent.
+    pub agent: Option<String>,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// The answer of `finish` and `abandon`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Closed {
+    /// The record.
+    pub identity: IdentityView,
+    /// Where the checks stand.
+    pub evidence: Vec<CheckView>,
+    /// What was not proved, where the plan is empty on purpose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_proved: Option<String>,
+    /// Something was written.
+    pub wrote: bool,
+}
+
+/// Closes a task, if its plan is proved on the present content at this moment.
+pub fn finish(engine: &Engine<'_>, request: &FinishRequest) -> Result<Closed, EngineError> {
+    let site = Site::open_used(engine)?;
+    let caller = Caller::find(engine, request.session.as_deref(), request.agent.as_deref(), None)?;
+    if let Some(closed) = finished_before(&site.view, &site, &caller, request)? {
+        return Ok(closed);
+    }
+    select::own_one(&site, &site.view.state, &caller, request.task.as_deref())?;
+    let look = site.look(engine, true, false)?;
+    let at = engine.clock.now();
+    let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
+        let identity = select::own_one(&site, &view.state, &caller, request.task.as_deref())?;
+        let entry = entry_of(view, &identity.task_id)?;
+        let refuse = |refusal| EngineError::Transition { task_id: identity.task_id.clone(), refusal };
+        let status = status::apply(identity.status, Event::Finished).map_err(refuse)?;
+        open_review(entry)?;
+        let evidence = proved(engine, entry, &look, request.no_checks)?;
+        let mut next = identity.clone();
+        next.status = status;
+        next.latest = Some(record(&look, ProvenanceEvent::Evaluate, at, &identity.session));
+        next.updated_at = at;
+        next.revision += 1;
+        let mut changes = vec![Change::Identity { identity: Box::new(next.clone()) }];
+        if request.no_checks && entry.task.plan.checks.is_empty() && !entry.task.plan.no_checks {
+            let mut task = entry.task.clone();
+            task.plan.no_checks = true;
+            changes.push(Change::Task { task });
+        }
+        let transition = Transition { at, actor: caller.actor(), operation: "finish".to_owned(), changes };
+        Ok::<_, EngineError>((Some(transition), (next, entry.task.clone(), evidence)))
+    })?;
+    let (identity, task, evidence) = committed.value;
+    effects::mirror(engine, &site, &identity, &task);
+    Ok(Closed {
+        identity: IdentityView::of(&identity, &task.title),
+        not_proved: not_proved(&evidence),
+        evidence,
+        wrote: committed.wrote,
+    })
+}
+
+fn not_proved(evidence: &[CheckView]) -> Option<String> {
+    evidence.is_empty().then(|| "no check was planned, so nothing was proved".to_owned())
+}
+
+/// Finds the answer of an earlier, equal call: closing twice closes once.
+fn finished_before(
+    view: &View,
+    site: &Site,
+    caller: &Caller,
+    request: &FinishRequest,
+) -> Result<Option<Closed>, EngineError> {
+    let Some(text) = &request.task else { return Ok(None) };
+    let entry = select::task(&view.state, text)?;
+    let completed = entry.identities.iter().rev().find(|identity| {
+        identity.status == status::Status::Completed
+            && Some(&identity.place.worktree_id) == site.tokens.worktree.as_ref()
+            && caller.session.as_ref().is_none_or(|session| session == &identity.session)
+    });
+    if entry.identities.iter().any(|identity| !identity.status.is_closed()) {
+        return Ok(None);
+    }
+    Ok(completed.map(|identity| {
+        let print = identity.latest.as_ref().and_then(crate::identity::Recorded::fingerprint);
+        let evidence = check_views(&entry.task.plan, &entry.evidence, print, true);
+        Closed {
+            identity: IdentityView::of(identity, &entry.task.title),
+            not_proved: not_proved(&evidence),
+            evidence,
+            wrote: false,
+        }
+    }))
+}
+
+pub(super) fn entry_of<'a>(view: &'a View, task_id: &TaskId) -> Result<&'a TaskEntry, EngineError> {
+    view.state.tasks.get(task_id).ok_or_else(|| EngineError::NoTask(task_id.to_string()))
+}
+
+/// Fails where a question stands in the way, whatever the status says.
+pub(super) fn open_review(entry: &TaskEntry) -> Result<(), EngineError> {
+    let pending: Option<&ReviewId> = entry
+        .reviews
+        .iter()
+        .find(|review| !matches!(review.state, ReviewState::Applied { .. }))
+        .map(|review| &review.review_id);
+    match pending {
+        Some(_) => Err(EngineError::Transition {
+            task_id: entry.task.task_id.clone(),
+            refusal: crate::status::Refusal::ReviewPending,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Demands that every planned check is proved on the content of this look.
+pub(super) fn proved(
+    engine: &Engine<'_>,
+    entry: &TaskEntry,
+    look: &Look,
+    no_checks: bool,
+) -> Result<Vec<CheckView>, EngineError> {
+    if let Some(why) = &look.record.incomplete {
+        return Err(EngineError::Incomplete(why.clone()));
+    }
+    let plan = &entry.task.plan;
+    if plan.checks.is_empty() {
+        return if plan.no_checks || no_checks {
+            Ok(Vec::new())
+        } else {
+            Err(EngineError::NoPlan(entry.task.task_id.clone()))
+        };
+    }
+    let present = look.record.fingerprint.as_ref();
+    let evidence = check_views(plan, &entry.evidence, present, engine.settings.count_reported);
+    let missing: Vec<String> = evidence
+        .iter()
+        .filter(|check| check.proof != Proof::Fresh)
+        .map(|check| format!("{} ({})", check.command, check.proof.code()))
+        .collect();
+    if missing.is_empty() {
+        Ok(evidence)
+    } else {
+        Err(EngineError::NotProved { task_id: entry.task.task_id.clone(), what: missing.join(", ") })
+    }
+}
+
+/// Gives a task up.
+pub fn abandon(engine: &Engine<'_>, request: &AbandonRequest) -> Result<Closed, EngineError> {
+    let site = Site::open_used(engine)?;
+    let caller = Caller::find(engine, request.session.as_deref(), request.agent.as_deref(), None)?;
+    let at = engine.clock.now();
+    let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
+        let identity = match (&request.task, &request.session) {
+            // A person may give up what any session left; a session that is named must be the one that holds it.
+            (Some(text), None) => {
+                let entry = select::task(&view.state, text)?;
+                let holder = entry.holder().ok_or_else(|| EngineError::NoTask(text.clone()))?;
+                if holder.status == status::Status::Abandoned && holder.resumed_to.is_none() {
+                    return Ok((None, (holder.clone(), entry.task.clone())));
+                }
+                if holder.status.is_closed() {
+                    return Err(select::closed_error(holder));
+                }
+                holder
+            }
+            (task, _) => select::own_one(&site, &view.state, &caller, task.as_deref())?,
+        };
+        let entry = entry_of(view, &identity.task_id)?;
+        let refuse = |refusal| EngineError::Transition { task_id: identity.task_id.clone(), refusal };
+        let mut next = identity.clone();
+        next.status = status::apply(identity.status, Event::GivenUp).map_err(refuse)?;
+        next.updated_at = at;
+        next.revision += 1;
+        let mut changes = vec![Change::Identity { identity: Box::new(next.clone()) }];
+        for review in entry.reviews.iter().filter(|review| review.state == ReviewState::Pending) {
+            // A question about work that is given up needs no answer any more.
+            let mut review = review.clone();
+            let decision = crate::review::Decision {
+                approved: false,
+                by: "the task was given up".to_owned(),
+                session: caller.actor().session,
+                at,
+                remark: None,
+                fingerprint: None,
+            };
+            review.state = ReviewState::Applied { decision, at };
+            changes.push(Change::Review { review: Box::new(review) });
+        }
+        if let Some(reason) = &request.reason {
+            let note = Note { at, by: caller.actor().session, text: mask(&format!("given up: {reason}")) };
+            changes.push(Change::Note { task_id: identity.task_id.clone(), note });
+        }
+        let transition = Transition { at, actor: caller.actor(), operation: "abandon".to_owned(), changes };
+        Ok((Some(transition), (next, entry.task.clone())))
+    })?;
+    let (identity, task) = committed.value;
+    effects::mirror(engine, &site, &identity, &task);
+    Ok(Closed {
+        identity: IdentityView::of(&identity, &task.title),
+        evidence: Vec::new(),
+        not_proved: None,
+        wrote: committed.wrote,
+    })
+}

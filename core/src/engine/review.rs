@@ -1,0 +1,503 @@
+//! `review`: a question to a person. The decision is recorded first and applied after; where applying fails, the next call
+//! applies it, once, without asking again.
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::close::entry_of;
+use super::{Caller, Changed, Engine, EngineError, PATIENCE, Site, effects, mask, select};
+use crate::agent::Effect;
+use crate::boundary::{Boundary, Raise};
+use crate::fingerprint::Look;
+use crate::identity::Identity;
+use crate::ids::{Fingerprint, ReviewId, SessionRef, TaskId};
+use crate::ledger::{Change, TaskEntry, Transition, View};
+use crate::review::{Decision, Review, ReviewState};
+use crate::status::{self, Event, Status};
+use crate::time::Time;
+
+/// The reason code of a question about paths outside the boundary.
+pub const BOUNDARY: &str = "BOUNDARY_EXPANSION_REQUIRED";
+
+/// The reason codes of seed 1's upstream; others are free to be used.
+pub const REASON_CODES: [&str; 6] = [
+    "NO_EXECUTABLE_TEST",
+    BOUNDARY,
+    "EXTERNAL_SIDE_EFFECT",
+    "UNVERIFIABLE_RESULT",
+    "PLUGIN_FAILURE",
+    "AMBIGUOUS_REPOSITORY_STATE",
+];
+
+/// What `review request` is given.
+#[derive(Clone, Debug, Default)]
+pub struct ReviewRequest {
+    /// The task; the caller's own where none is named.
+    pub task: Option<String>,
+    /// The session, where it is named.
+    pub session: Option<String>,
+    /// Its agent.
+    pub agent: Option<String>,
+    /// The reason code.
+    pub reason_code: String,
+    /// One line; made from the reason code where none is given.
+    pub title: Option<String>,
+    /// The question in full.
+    pub explanation: String,
+    /// What the person has to do.
+    pub required_action: Option<String>,
+    /// When work goes on.
+    pub resume_condition: Option<String>,
+    /// Commands that may help; never run.
+    pub suggested_commands: Vec<String>,
+    /// Files it is about.
+    pub affected_files: Vec<String>,
+    /// Globs asked for.
+    pub requested_boundary: Vec<String>,
+}
+
+/// What `review approve` and `review reject` are given.
+#[derive(Clone, Debug, Default)]
+pub struct DecideRequest {
+    /// The review, or the task whose only pending review is meant.
+    pub review: String,
+    /// Yes or no.
+    pub approve: bool,
+    /// Who decides.
+    pub by: String,
+    /// The session it is decided from, where it is named.
+    pub session: Option<String>,
+    /// Its agent.
+    pub agent: Option<String>,
+    /// The person's remark.
+    pub remark: Option<String>,
+    /// Approve although the content changed since the question was asked.
+    pub content_changed: bool,
+}
+
+/// A review and whether it still speaks of the present content.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReviewView {
+    /// The review.
+    pub review: Review,
+    /// The title of its task.
+    pub task_title: String,
+    /// The content changed since the question was asked; `null` where that is not known.
+    pub content_changed: Option<bool>,
+}
+
+/// Lists reviews, the newest last. Without `all` only those that wait. Reads only.
+pub fn reviews(engine: &Engine<'_>, only: Option<&str>, all: bool) -> Result<Vec<ReviewView>, EngineError> {
+    let site = Site::open(engine)?;
+    let mut found: Vec<(Review, String)> = Vec::new();
+    for entry in site.view.state.tasks.values() {
+        found.extend(entry.reviews.iter().map(|review| (review.clone(), entry.task.title.clone())));
+    }
+    for task in engine.agents.iter().flat_map(|agent| agent.tasks(engine.env, site.place()).items) {
+        if let Some(review) = task.review
+            && !found.iter().any(|(known, _)| known.review_id == review.review_id)
+        {
+            found.push((review, task.title));
+        }
+    }
+    if let Some(text) = only {
+        found.retain(|(review, _)| review.review_id.as_str().starts_with(text) || review.task_id.as_str() == text);
+        if found.is_empty() {
+            return Err(EngineError::NoReview(text.to_owned()));
+        }
+    }
+    if !all && only.is_none() {
+        found.retain(|(review, _)| !matches!(review.state, ReviewState::Applied { .. }));
+    }
+    found.sort_by_key(|(review, _)| review.created_at);
+    let present = if found.is_empty() { None } else { site.look(engine, false, false)?.record.fingerprint };
+    Ok(found
+        .into_iter()
+        .map(|(review, task_title)| ReviewView {
+            content_changed: match (&review.fingerprint, &present) {
+                (Some(asked), Some(present)) => Some(asked != present),
+                _ => None,
+            },
+            review,
+            task_title,
+        })
+        .collect())
+}
+
+/// Puts a question to a person. An equal question that waits already is returned as it is.
+pub fn request_review(engine: &Engine<'_>, request: &ReviewRequest) -> Result<Review, EngineError> {
+    for glob in &request.requested_boundary {
+        Boundary::check(glob).map_err(|error| EngineError::NotAllowed(error.to_string()))?;
+    }
+    let reason = request.reason_code.trim();
+    if reason.is_empty() || reason.len() > 64 || !reason.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)) {
+        return Err(EngineError::NotAllowed("a reason code is a word of letters, digits, '_' and '-'".to_owned()));
+    }
+    let site = Site::open_used(engine)?;
+    let caller = Caller::find(engine, request.session.as_deref(), request.agent.as_deref(), None)?;
+    let look = site.look(engine, true, false)?;
+    let at = engine.clock.now();
+    let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
+        let identity = select::own_one(&site, &view.state, &caller, request.task.as_deref())?;
+        let entry = entry_of(view, &identity.task_id)?;
+        let review = Review {
+            review_id: new_id()?,
+            task_id: identity.task_id.clone(),
+            session: identity.session.clone(),
+            reason_code: reason.to_owned(),
+            title: mask(request.title.as_deref().unwrap_or_else(|| title_of(reason))),
+            explanation: mask(&request.explanation),
+            required_action: mask(request.required_action.as_deref().unwrap_or("decide whether the work may go on")),
+            resume_condition: mask(request.resume_condition.as_deref().unwrap_or("a person approves")),
+            suggested_commands: request.suggested_commands.iter().map(|command| mask(command)).collect(),
+            affected_files: request.affected_files.clone(),
+            current_boundary: entry.task.boundary.allowed.clone(),
+            requested_boundary: request.requested_boundary.clone(),
+            fingerprint: look.record.fingerprint.clone(),
+            created_at: at,
+            state: ReviewState::Pending,
+        };
+        ask(entry, identity, review, &caller, at)
+    })?;
+    let (review, identity) = committed.value;
+    if committed.wrote {
+        show_review(engine, &site, &review, &identity.session);
+    }
+    Ok(review)
+}
+
+/// Makes the transition that puts a question; none where an equal one waits already.
+fn ask(
+    entry: &TaskEntry,
+    identity: &Identity,
+    review: Review,
+    caller: &Caller,
+    at: Time,
+) -> Result<(Option<Transition>, (Review, Identity)), EngineError> {
+    let same = |known: &&Review| {
+        known.state == ReviewState::Pending
+            && known.reason_code == review.reason_code
+            && known.explanation == review.explanation
+            && known.affected_files == review.affected_files
+            && known.requested_boundary == review.requested_boundary
+    };
+    if let Some(known) = entry.reviews.iter().find(same) {
+        return Ok((None, (known.clone(), identity.clone())));
+    }
+    let refuse = |refusal| EngineError::Transition { task_id: identity.task_id.clone(), refusal };
+    let mut next = identity.clone();
+    next.status = status::apply(identity.status, Event::ReviewRequested).map_err(refuse)?;
+    next.updated_at = at;
+    next.revision += 1;
+    let changes = vec![
+        Change::Review { review: Box::new(review.clone()) },
+        Change::Identity { identity: Box::new(next.clone()) },
+    ];
+    let transition = Transition { at, actor: caller.actor(), operation: "review-request".to_owned(), changes };
+    Ok((Some(transition), (review, next)))
+}
+
+fn new_id() -> Result<ReviewId, EngineError> {
+    Ok(ReviewId::new(format!("review-{}", ulid::Ulid::generate().to_string().to_lowercase()))?)
+}
+
+fn title_of(reason: &str) -> &'static str {
+    match reason {
+        "NO_EXECUTABLE_TEST" => "no check can be run",
+        BOUNDARY => "files outside the task's boundary were changed",
+        "EXTERNAL_SIDE_EFFECT" => "something outside the repository would be changed",
+        "UNVERIFIABLE_RESULT" => "the result cannot be verified",
+        "PLUGIN_FAILURE" => "a tool failed",
+        "AMBIGUOUS_REPOSITORY_STATE" => "the state of the repository is not clear",
+        _ => "a decision is needed",
+    }
+}
+
+/// Makes the question about changed paths outside the boundary.
+pub(super) fn boundary_review(
+    entry: &TaskEntry,
+    identity: &Identity,
+    outside: &[Changed],
+    look: &Look,
+    at: Time,
+) -> Result<Review, EngineError> {
+    let files: Vec<String> = outside.iter().map(|changed| changed.path.clone()).collect();
+    let avoided = files.iter().filter(|path| entry.task.boundary.avoids(path)).count();
+    let mut explanation =
+        format!("{} changed path(s) lie outside what the task may edit: {}", files.len(), files.join(", "));
+    if avoided > 0 {
+        explanation.push_str(&format!("; {avoided} of them must be avoided and cannot be approved"));
+    }
+    Ok(Review {
+        review_id: new_id()?,
+        task_id: identity.task_id.clone(),
+        session: identity.session.clone(),
+        reason_code: BOUNDARY.to_owned(),
+        title: title_of(BOUNDARY).to_owned(),
+        explanation: mask(&explanation),
+        required_action: "approve the wider boundary, or reject and undo the changes".to_owned(),
+        resume_condition: "the boundary names the paths, or they are as they were".to_owned(),
+        suggested_commands: Vec::new(),
+        affected_files: files.clone(),
+        current_boundary: entry.task.boundary.allowed.clone(),
+        requested_boundary: files,
+        fingerprint: look.record.fingerprint.clone(),
+        created_at: at,
+        state: ReviewState::Pending,
+    })
+}
+
+/// Records a person's decision and applies it.
+pub fn decide(engine: &Engine<'_>, request: &DecideRequest) -> Result<Review, EngineError> {
+    let site = Site::open(engine)?;
+    let caller = Caller::find(engine, request.session.as_deref(), request.agent.as_deref(), None)?;
+    let review = match find(&site.view, &request.review) {
+        Ok(review) => review.clone(),
+        Err(EngineError::NoReview(_)) => return decide_foreign(engine, &site, &caller, request),
+        Err(error) => return Err(error),
+    };
+    if let ReviewState::Applied { decision, .. } = &review.state {
+        // The same answer again changes nothing; another one comes too late.
+        return if decision.approved == request.approve {
+            Ok(review)
+        } else {
+            Err(EngineError::AlreadyDecided(review.review_id.to_string()))
+        };
+    }
+    if review.state == ReviewState::Pending {
+        let look = site.look(engine, true, false)?;
+        record_decision(engine, &site, &caller, request, &review, &look)?;
+    }
+    apply_decided(engine, &site, &caller)?;
+    let view = site.ledger.read()?;
+    let review = find(&view, review.review_id.as_str())?.clone();
+    show_review(engine, &site, &review, &caller.actor().session);
+    Ok(review)
+}
+
+fn find<'a>(view: &'a View, text: &str) -> Result<&'a Review, EngineError> {
+    let all = || view.state.tasks.values().flat_map(|entry| &entry.reviews);
+    if let Some(review) = all().find(|review| review.review_id.as_str() == text) {
+        return Ok(review);
+    }
+    let waiting = |review: &&Review| !matches!(review.state, ReviewState::Applied { .. });
+    let of_task: Vec<&Review> = all().filter(|review| review.task_id.as_str() == text).filter(waiting).collect();
+    let by_prefix: Vec<&Review> =
+        all().filter(|review| text.len() >= 4 && review.review_id.as_str().starts_with(text)).collect();
+    match (of_task.as_slice(), by_prefix.as_slice()) {
+        ([one], _) | ([], [one]) => Ok(one),
+        ([], []) => Err(EngineError::NoReview(text.to_owned())),
+        _ => Err(EngineError::NotAllowed(format!("{text:?} names several reviews; give the whole id"))),
+    }
+}
+
+fn record_decision(
+    engine: &Engine<'_>,
+    site: &Site,
+    caller: &Caller,
+    request: &DecideRequest,
+    review: &Review,
+    look: &Look,
+) -> Result<(), EngineError> {
+    let present: Option<&Fingerprint> = look.record.fingerprint.as_ref();
+    let same = present.is_some() && present == review.fingerprint.as_ref();
+    if request.approve && !same && !request.content_changed {
+        return Err(EngineError::NeedsConfirmation {
+            what: "the content changed since the question was asked".to_owned(),
+            command: format!("git takeup review approve {} --content-changed", review.review_id),
+        });
+    }
+    let at = engine.clock.now();
+    site.ledger.transact(engine.clock, PATIENCE, |view| {
+        let (entry, known) = view
+            .state
+            .review(&review.review_id)
+            .ok_or_else(|| EngineError::NoReview(review.review_id.to_string()))?;
+        if known.state != ReviewState::Pending {
+            return Ok((None, ()));
+        }
+        let boundary = &entry.task.boundary;
+        let protected = |glob: &&String| boundary.avoided.contains(*glob) || boundary.avoids(glob);
+        if request.approve
+            && let Some(glob) = review.requested_boundary.iter().find(protected)
+        {
+            return Err(EngineError::NotAllowed(format!(
+                "{glob} must be avoided by this task, and an approval does not lift that"
+            )));
+        }
+        let mut decided = known.clone();
+        decided.state = ReviewState::Decided {
+            decision: Decision {
+                approved: request.approve,
+                by: mask(&request.by),
+                session: caller.actor().session,
+                at,
+                remark: request.remark.as_deref().map(mask),
+                fingerprint: present.cloned(),
+            },
+        };
+        let changes = vec![Change::Review { review: Box::new(decided) }];
+        let transition = Transition { at, actor: caller.actor(), operation: "review-decide".to_owned(), changes };
+        Ok((Some(transition), ()))
+    })?;
+    crate::fault::point("review-decided");
+    Ok(())
+}
+
+/// Applies every decision that is recorded and not yet applied. Called by whatever writes next.
+pub(super) fn apply_decided(engine: &Engine<'_>, site: &Site, caller: &Caller) -> Result<(), EngineError> {
+    let at = engine.clock.now();
+    let view = site.ledger.read()?;
+    let undecided = |view: &View| -> Vec<Review> {
+        let all = view.state.tasks.values().flat_map(|entry| &entry.reviews);
+        all.filter(|review| matches!(review.state, ReviewState::Decided { .. })).cloned().collect()
+    };
+    if undecided(&view).is_empty() {
+        return Ok(());
+    }
+    let place = site.place_record()?;
+    site.ledger.transact(engine.clock, PATIENCE, |view| {
+        let mut changes = Vec::new();
+        for review in undecided(view) {
+            let ReviewState::Decided { decision } = &review.state else { continue };
+            let entry = entry_of(view, &review.task_id)?;
+            changes.extend(consequences(entry, &review, decision, &place, at));
+            let mut applied = review.clone();
+            applied.state = ReviewState::Applied { decision: decision.clone(), at };
+            changes.push(Change::Review { review: Box::new(applied) });
+        }
+        let transition = (!changes.is_empty()).then(|| Transition {
+            at,
+            actor: caller.actor(),
+            operation: "review-apply".to_owned(),
+            changes,
+        });
+        Ok::<_, EngineError>((transition, ()))
+    })?;
+    Ok(())
+}
+
+/// Returns what a decision changes: boundary, status, and which session holds the task.
+fn consequences(
+    entry: &TaskEntry,
+    review: &Review,
+    decision: &Decision,
+    place: &crate::identity::PlaceRecord,
+    at: Time,
+) -> Vec<Change> {
+    let mut changes = Vec::new();
+    if decision.approved && !review.requested_boundary.is_empty() {
+        let mut task = entry.task.clone();
+        let added: Vec<String> = review
+            .requested_boundary
+            .iter()
+            .filter(|glob| !task.boundary.allowed.contains(glob))
+            .cloned()
+            .collect();
+        // An empty list allows everything: there is nothing to widen.
+        if !task.boundary.allowed.is_empty() {
+            task.boundary.allowed.extend(added.iter().cloned());
+        }
+        task.boundary.revision += 1;
+        let why = decision.remark.clone().unwrap_or_else(|| review.title.clone());
+        task.boundary.raised.push(Raise { at, by: decision.session.clone(), why, added });
+        changes.push(Change::Task { task });
+    }
+    let others_wait = entry.reviews.iter().any(|other| {
+        other.review_id != review.review_id && !matches!(other.state, ReviewState::Applied { .. })
+    });
+    let Some(holder) = entry.holder().filter(|holder| !holder.status.is_closed()) else { return changes };
+    let event = if decision.approved { Event::ReviewApproved } else { Event::ReviewRejected };
+    if decision.approved && others_wait {
+        return changes;
+    }
+    let Ok(status) = status::apply(Status::HumanReview, event) else { return changes };
+    let moves = decision.approved && decides_for_itself(&decision.session, holder);
+    let mut next = holder.clone();
+    next.status = if moves { Status::Abandoned } else { status };
+    next.resumed_to = moves.then(|| decision.session.clone());
+    next.updated_at = at;
+    next.revision += 1;
+    changes.push(Change::Identity { identity: Box::new(next) });
+    if moves {
+        let known = entry.identity(&decision.session);
+        changes.push(Change::Identity {
+            identity: Box::new(Identity {
+                session: decision.session.clone(),
+                place: place.clone(),
+                status,
+                process: None,
+                closing: None,
+                open_effects: Vec::new(),
+                resumed_from: Some(holder.session.clone()),
+                resumed_to: None,
+                created_at: known.map_or(at, |known| known.created_at),
+                updated_at: at,
+                revision: known.map_or(1, |known| known.revision + 1),
+                ..holder.clone()
+            }),
+        });
+    }
+    changes
+}
+
+/// Tells whether an approval ties the task to the session it came from: another agent session does, a person at a
+/// terminal who answers for the session that asked does not.
+fn decides_for_itself(session: &SessionRef, holder: &Identity) -> bool {
+    session != &holder.session && session != &super::caller::person()
+}
+
+/// Decides a question that only an agent's own files hold: the decision goes into our ledger, then into those files.
+fn decide_foreign(
+    engine: &Engine<'_>,
+    site: &Site,
+    caller: &Caller,
+    request: &DecideRequest,
+) -> Result<Review, EngineError> {
+    let found = engine.agents.iter().find_map(|agent| {
+        let tasks = agent.tasks(engine.env, site.place()).items;
+        tasks.into_iter().filter_map(|task| task.review).find_map(|review| {
+            let named = review.review_id.as_str() == request.review || review.task_id.as_str() == request.review;
+            (named && review.state == ReviewState::Pending).then_some((agent.id(), review))
+        })
+    });
+    let Some((agent, mut review)) = found else { return Err(EngineError::NoReview(request.review.clone())) };
+    let at = engine.clock.now();
+    let site_used = Site::open_or_init(engine)?;
+    let task_id: TaskId = review.task_id.clone();
+    let effect = Effect::ForeignReviewDecided {
+        task_id,
+        review_id: review.review_id.clone(),
+        approved: request.approve,
+        session: caller.actor().session,
+        at,
+    };
+    let decided = effects::decided(engine, &site_used, Some(&agent), &effect);
+    if decided.is_empty() {
+        return Err(EngineError::NoReview(request.review.clone()));
+    }
+    site_used.ledger.transact(engine.clock, PATIENCE, |_| {
+        let changes = decided.iter().map(|effect| Change::Decided { effect: Box::new(effect.clone()) }).collect();
+        let transition = Transition { at, actor: caller.actor(), operation: "review-decide".to_owned(), changes };
+        Ok::<_, EngineError>((Some(transition), ()))
+    })?;
+    effects::settle(engine, &site_used, &caller.actor())?;
+    let decision = Decision {
+        approved: request.approve,
+        by: request.by.clone(),
+        session: caller.actor().session,
+        at,
+        remark: request.remark.clone(),
+        fingerprint: None,
+    };
+    review.state = ReviewState::Decided { decision };
+    Ok(review)
+}
+
+/// Shows a review in the files of the agents that mirror this place; best effort, like every mirror.
+fn show_review(engine: &Engine<'_>, site: &Site, review: &Review, session: &SessionRef) {
+    let effect = Effect::Reviewed { review: Box::new(review.clone()), session: session.clone() };
+    for agent in engine.agents.iter().filter(|agent| agent.mirrors(engine.env, site.place())) {
+        let _shown = agent.apply(engine.env, site.place(), &effect);
+    }
+}

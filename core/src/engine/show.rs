@@ -1,0 +1,180 @@
+//! `show` and `log`: a task with all that is known of it, and its history in words. Reads only.
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::candidates::{Candidate, Gatherer};
+use super::{Caller, Engine, EngineError, Site, select};
+use crate::boundary::Boundary;
+use crate::evidence::{Evidence, Outcome};
+use crate::identity::Note;
+use crate::ids::TaskId;
+use crate::issue::Issue;
+use crate::ledger::TaskEntry;
+use crate::plan::Plan;
+use crate::review::{Review, ReviewState};
+use crate::time::Time;
+
+/// A task with all that is known of it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskView {
+    /// The task.
+    pub task_id: TaskId,
+    /// Its title.
+    pub title: String,
+    /// When it was started.
+    pub created_at: Time,
+    /// What it may edit.
+    pub boundary: Boundary,
+    /// What has to be proved.
+    pub plan: Plan,
+    /// Its sessions, in order, each with its verdict here and now.
+    pub candidates: Vec<Candidate>,
+    /// Its notes, oldest first.
+    pub notes: Vec<Note>,
+    /// Every run of a check that is kept, oldest first. Old runs are no proof: `candidates[].evidence` says what is.
+    pub runs: Vec<Evidence>,
+    /// Its reviews, oldest first.
+    pub reviews: Vec<Review>,
+    /// It lies in the archive.
+    pub archived: bool,
+    /// What was damaged on the way.
+    pub issues: Vec<Issue>,
+}
+
+/// Shows one task; the only unfinished one where none is named.
+pub fn show(engine: &Engine<'_>, task: Option<&str>, session: Option<&str>, verify: bool) -> Result<TaskView, EngineError> {
+    let site = Site::open_used(engine)?;
+    let caller = Caller::find(engine, session, None, None)?;
+    let (entry, archived) = entry(&site, &caller, task)?;
+    let look = site.look(engine, false, verify)?;
+    let gatherer = Gatherer::new(engine, &site, &caller, &look);
+    let mut candidates = Vec::new();
+    for identity in &entry.identities {
+        candidates.push(gatherer.of_identity(&entry, identity)?);
+    }
+    Ok(TaskView {
+        task_id: entry.task.task_id.clone(),
+        title: entry.task.title.clone(),
+        created_at: entry.task.created_at,
+        boundary: entry.task.boundary.clone(),
+        plan: entry.task.plan.clone(),
+        candidates,
+        notes: entry.notes.clone(),
+        runs: entry.evidence.clone(),
+        reviews: entry.reviews.clone(),
+        archived,
+        issues: site.view.issues.clone(),
+    })
+}
+
+/// Finds a task, in the archive too.
+fn entry(site: &Site, caller: &Caller, task: Option<&str>) -> Result<(TaskEntry, bool), EngineError> {
+    let state = &site.view.state;
+    match task {
+        None => {
+            let identity = select::own_one(site, state, caller, None)?;
+            state
+                .tasks
+                .get(&identity.task_id)
+                .map(|entry| (entry.clone(), false))
+                .ok_or_else(|| EngineError::NoTask(identity.task_id.to_string()))
+        }
+        Some(text) => match select::task(state, text) {
+            Ok(entry) => Ok((entry.clone(), false)),
+            Err(EngineError::NoTask(_)) => {
+                let task_id = state.archived.iter().find(|id| id.as_str() == text);
+                let archived = match task_id {
+                    Some(task_id) => site.ledger.read_archive(task_id)?,
+                    None => None,
+                };
+                archived.map(|entry| (entry, true)).ok_or_else(|| EngineError::NoTask(text.to_owned()))
+            }
+            Err(error) => Err(error),
+        },
+    }
+}
+
+/// One line of a task's history.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LogLine {
+    /// When.
+    pub at: Time,
+    /// What, as a stable word.
+    pub event: String,
+    /// Who.
+    pub by: String,
+    /// In words.
+    pub message: String,
+}
+
+/// Tells a task's history across its whole chain of sessions, oldest first.
+pub fn log(engine: &Engine<'_>, task: Option<&str>, session: Option<&str>) -> Result<(TaskId, Vec<LogLine>), EngineError> {
+    let site = Site::open_used(engine)?;
+    let caller = Caller::find(engine, session, None, None)?;
+    let (entry, _) = entry(&site, &caller, task)?;
+    let mut lines = history(&entry);
+    let worktrees: Vec<_> = entry.identities.iter().map(|identity| &identity.place.worktree_id).collect();
+    for seen in &site.view.state.observations {
+        if seen.at >= entry.task.created_at && worktrees.contains(&&seen.worktree_id) {
+            let by = seen.by.as_ref().map_or_else(|| "a person".to_owned(), ToString::to_string);
+            let to = seen.head_after.as_ref().map_or("no commit", |oid| oid.as_str().get(..10).unwrap_or_default());
+            let on = seen.branch.as_deref().unwrap_or("a detached HEAD");
+            lines.push(line(seen.at, &seen.event, &by, format!("HEAD at {to} on {on}")));
+        }
+    }
+    lines.sort_by_key(|line| line.at);
+    Ok((entry.task.task_id.clone(), lines))
+}
+
+fn line(at: Time, event: &str, by: &str, message: impl Into<String>) -> LogLine {
+    LogLine { at, event: event.to_owned(), by: by.to_owned(), message: message.into() }
+}
+
+fn history(entry: &TaskEntry) -> Vec<LogLine> {
+    let mut lines = Vec::new();
+    for identity in &entry.identities {
+        let by = identity.session.to_string();
+        match &identity.resumed_from {
+            Some(from) => lines.push(line(identity.created_at, "resume", &by, format!("took it up from {from}"))),
+            None => lines.push(line(identity.created_at, "start", &by, format!("began: {}", entry.task.title))),
+        }
+        if let Some(latest) = &identity.latest
+            && latest.provenance.at != identity.created_at
+        {
+            let print = latest.fingerprint().map_or_else(|| "an incomplete look".to_owned(), |print| print.short());
+            let event = serde_json::to_value(latest.provenance.event).ok();
+            let event = event.as_ref().and_then(|value| value.as_str()).unwrap_or("save");
+            lines.push(line(latest.provenance.at, event, &by, format!("left {print}")));
+        }
+        if let Some(closing) = &identity.closing {
+            let reason = closing.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+            lines.push(line(closing.at, "end", &by, format!("the session ended{reason}")));
+        }
+        if identity.status.is_closed() && identity.resumed_to.is_none() {
+            lines.push(line(identity.updated_at, identity.status.code(), &by, format!("the task is {}", identity.status.code())));
+        }
+    }
+    for run in &entry.evidence {
+        let end = match &run.outcome {
+            Outcome::Exited { code } => format!("exit {code}"),
+            Outcome::Signalled { signal } => format!("signal {signal}"),
+            Outcome::NotStarted { why } => format!("not started: {why}"),
+        };
+        let on = run.content().map_or_else(|| "content that changed meanwhile".to_owned(), |print| print.short());
+        lines.push(line(run.finished_at, "check", &run.by.to_string(), format!("{}: {end}, on {on}", run.command)));
+    }
+    for note in &entry.notes {
+        lines.push(line(note.at, "note", &note.by.to_string(), note.text.clone()));
+    }
+    for review in &entry.reviews {
+        lines.push(line(review.created_at, "review", &review.session.to_string(), format!("asked: {}", review.title)));
+        if let ReviewState::Decided { decision } | ReviewState::Applied { decision, .. } = &review.state {
+            let word = if decision.approved { "approved" } else { "rejected" };
+            let remark = decision.remark.as_ref().map(|remark| format!(": {remark}")).unwrap_or_default();
+            lines.push(line(decision.at, word, &decision.by, format!("{word} {}{remark}", review.review_id)));
+        }
+    }
+    lines
+}
