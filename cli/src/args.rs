@@ -80,8 +80,44 @@ macro_rules! commands {
 }
 
 commands! {
+    /// Make the ledger in this repository's git folder
+    Init => init, "init";
+    /// Begin a task in this session
+    Start => start, "start";
+    /// Record what this session leaves
+    Save => save, "save";
+    /// Add a remark to a task
+    Note => note, "note";
+    /// Show or change what has to be proved
+    Plan => plan, "plan";
+    /// Run a command and record it as evidence
+    Check => check, "check";
+    /// Report evidence that takeup did not see
+    Evidence => evidence, "evidence";
+    /// Compare the present content with boundary and plan
+    Evaluate => evaluate, "evaluate";
+    /// Say the next step, and close the task when everything is proved
+    Next => next, "next";
+    /// Close a task that is proved on the present content
+    Finish => finish, "finish";
+    /// Give a task up
+    Abandon => abandon, "abandon";
+    /// See what may be taken up here and now, and why
+    Inspect => inspect, "inspect";
+    /// Take a task up
+    Resume => resume, "resume";
+    /// Show a task with all that is known of it
+    Show => show, "show";
+    /// Tell a task's history
+    Log => log, "log";
     /// List sessions of all agents, show one, recover one
     Sessions => sessions, "sessions";
+    /// Questions to a person
+    Review => review, "review";
+    /// Print the fingerprint of the work tree
+    Fingerprint => fingerprint, "fingerprint";
+    /// Print a completion script for a shell
+    Completions => completions, "completions";
     /// Print the version and what it was built with
     Version => version, "version";
 }
@@ -157,8 +193,8 @@ fn print(command: &str, outcome: &Result<Reply, Failure>, json: bool) -> ExitCod
         }
     }
     let exit = match outcome {
-        Ok(reply) => reply.exit,
-        Err(failure) => failure.exit,
+        Ok(reply) => reply.code.unwrap_or(reply.exit as u8),
+        Err(failure) => failure.exit as u8,
     };
-    ExitCode::from(exit as u8)
+    ExitCode::from(exit)
 }

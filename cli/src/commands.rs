@@ -1,3 +1,21 @@
 //! The commands, one file each: `Args` (parsed by clap) and `run(args, context)`.
+pub(crate) mod abandon;
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod evaluate;
+pub(crate) mod evidence;
+pub(crate) mod fingerprint;
+pub(crate) mod finish;
+pub(crate) mod init;
+pub(crate) mod inspect;
+pub(crate) mod log;
+pub(crate) mod next;
+pub(crate) mod note;
+pub(crate) mod plan;
+pub(crate) mod resume;
+pub(crate) mod review;
+pub(crate) mod save;
 pub(crate) mod sessions;
+pub(crate) mod show;
+pub(crate) mod start;
 pub(crate) mod version;

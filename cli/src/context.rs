@@ -1,7 +1,10 @@
 //! What every command is given.
 use takeup_core::agent::Agent;
+use takeup_core::engine::Engine;
 use takeup_core::env::Env;
-use takeup_core::time::{Clock, SystemClock};
+use takeup_core::process::{self, Processes};
+use takeup_core::settings::Settings;
+use takeup_core::time::{Clock, SystemClock, Time};
 
 /// What every command is given.
 pub(crate) struct Context {
@@ -9,8 +12,12 @@ pub(crate) struct Context {
     pub env: Env,
     /// The clock.
     pub clock: Box<dyn Clock>,
+    /// The process table.
+    pub processes: Box<dyn Processes>,
     /// The adapters.
     pub agents: Vec<Box<dyn Agent>>,
+    /// The settings in effect.
+    pub settings: Settings,
     /// Answer as JSON.
     pub json: bool,
     /// Ask nobody.
@@ -25,9 +32,27 @@ impl Context {
         Self {
             env,
             clock: Box::new(SystemClock),
+            processes: Box::new(process::system()),
             agents: crate::agents::all(),
+            settings: Settings::default(),
             json,
             no_input,
         }
+    }
+
+    /// Returns what the use cases are given.
+    pub(crate) fn engine(&self) -> Engine<'_> {
+        Engine {
+            env: &self.env,
+            clock: &*self.clock,
+            processes: &*self.processes,
+            agents: &self.agents,
+            settings: &self.settings,
+        }
+    }
+
+    /// Returns the present moment.
+    pub(crate) fn now(&self) -> Time {
+        self.clock.now()
     }
 }

@@ -6,6 +6,14 @@
 //! # Limitations
 //! The library exists so that the program can be built once more under test; its Rust interface is not stable. What is
 //! stable are the commands, the JSON (`docs/schemas/`) and the exit statuses.
+#![expect(
+    clippy::doc_markdown,
+    reason = "doc comments of arguments are help texts on a terminal"
+)]
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "faces show what they are given; the rules are matched in the core"
+)]
 use std::process::ExitCode;
 
 use takeup_core::background::{SUPERVISE, supervise};
@@ -13,11 +21,15 @@ use takeup_core::time::SystemClock;
 
 mod agents;
 mod args;
+mod ask;
 mod commands;
 mod context;
+mod options;
 mod printer;
+mod render;
 mod reply;
 mod schema;
+mod watch;
 
 pub use schema::schemas;
 

@@ -39,6 +39,8 @@ pub(crate) struct Reply {
     pub next: Option<Next>,
     /// Done, or the answer is no.
     pub exit: Exit,
+    /// An exit status that stands for somebody else's, such as that of a command that was run.
+    pub code: Option<u8>,
     /// Print nothing: the command has printed what there was to print.
     pub silent: bool,
 }
@@ -53,6 +55,7 @@ impl Reply {
             data: serde_json::to_value(data).unwrap_or(serde_json::Value::Null),
             next: None,
             exit: Exit::Done,
+            code: None,
             silent: false,
         }
     }
@@ -65,6 +68,7 @@ impl Reply {
             human: String::new(),
             next: None,
             exit,
+            code: None,
             silent: true,
         }
     }

@@ -36,13 +36,19 @@ pub struct Raise {
 
 /// A glob that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no path pattern: pathspec magic (a leading ':') and empty patterns are not used here")]
+#[error(
+    "{0:?} is no path pattern: pathspec magic (a leading ':') and empty patterns are not used here"
+)]
 pub struct InvalidGlob(pub String);
 
 impl Boundary {
     /// Checks a pattern a person or agent gave.
     pub fn check(glob: &str) -> Result<(), InvalidGlob> {
-        if glob.trim().is_empty() || glob.starts_with(':') || glob.starts_with('!') || glob.contains('\0') {
+        if glob.trim().is_empty()
+            || glob.starts_with(':')
+            || glob.starts_with('!')
+            || glob.contains('\0')
+        {
             return Err(InvalidGlob(glob.to_owned()));
         }
         Ok(())
@@ -52,7 +58,8 @@ impl Boundary {
     ///
     /// A pattern has git's plain pathspec meaning: a folder names everything below it, `*` also crosses `/`.
     pub fn allows(&self, path: &str) -> bool {
-        !matches_any(&self.avoided, path) && (self.allowed.is_empty() || matches_any(&self.allowed, path))
+        !matches_any(&self.avoided, path)
+            && (self.allowed.is_empty() || matches_any(&self.allowed, path))
     }
 
     /// Tells whether a path must be avoided.
@@ -63,11 +70,15 @@ impl Boundary {
 
 /// Tells whether one of the patterns names the path; patterns that cannot be used name nothing.
 fn matches_any(globs: &[String], path: &str) -> bool {
-    globs.iter().filter(|glob| Boundary::check(glob).is_ok()).any(|glob| {
-        let glob = glob.strip_prefix("./").unwrap_or(glob);
-        git2::Pathspec::new([glob.trim_end_matches('/')])
-            .is_ok_and(|spec| spec.matches_path(std::path::Path::new(path), git2::PathspecFlags::DEFAULT))
-    })
+    globs
+        .iter()
+        .filter(|glob| Boundary::check(glob).is_ok())
+        .any(|glob| {
+            let glob = glob.strip_prefix("./").unwrap_or(glob);
+            git2::Pathspec::new([glob.trim_end_matches('/')]).is_ok_and(|spec| {
+                spec.matches_path(std::path::Path::new(path), git2::PathspecFlags::DEFAULT)
+            })
+        })
 }
 
 #[cfg(test)]
@@ -77,7 +88,11 @@ mod tests {
     #[test]
     fn patterns_mean_what_pathspecs_mean() {
         let boundary = Boundary {
-            allowed: vec!["src/".to_owned(), "*.md".to_owned(), "./docs/a.txt".to_owned()],
+            allowed: vec![
+                "src/".to_owned(),
+                "*.md".to_owned(),
+                "./docs/a.txt".to_owned(),
+            ],
             avoided: vec!["src/secret".to_owned()],
             ..Boundary::default()
         };

@@ -27,10 +27,14 @@ pub use close::{AbandonRequest, Closed, FinishRequest, abandon, finish};
 pub use error::{Choice, EngineError};
 pub use inspect::{InspectRequest, Inspection, RepositoryView, inspect};
 pub use prove::{
-    CheckView, Evaluation, NextStep, PlanEdit, RunReport, Which, add_evidence, edit_plan, evaluate, next, plan_of, present,
+    CheckView, Evaluation, NextStep, PlanEdit, RunReport, Which, add_evidence, edit_plan, evaluate,
+    next, plan_of, present,
 };
 pub use resume::{Confirm, ResumeRequest, Resumed, resume};
-pub use review::{BOUNDARY, REASON_CODES, DecideRequest, ReviewRequest, ReviewView, decide, request_review, reviews};
+pub use review::{
+    BOUNDARY, DecideRequest, REASON_CODES, ReviewRequest, ReviewView, decide, request_review,
+    reviews,
+};
 pub use show::{LogLine, TaskView, log, show};
 pub use site::{InitMode, Initialised, Site, init};
 pub use start::{AddNoteRequest, SaveRequest, Saved, StartRequest, Started, add_note, save, start};
@@ -59,7 +63,10 @@ pub struct Engine<'a> {
 
 impl std::fmt::Debug for Engine<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine").field("env", self.env).field("settings", self.settings).finish_non_exhaustive()
+        f.debug_struct("Engine")
+            .field("env", self.env)
+            .field("settings", self.settings)
+            .finish_non_exhaustive()
     }
 }
 

@@ -30,7 +30,9 @@ use crate::evidence::{Evidence, EvidenceSource};
 use crate::ids::Fingerprint;
 
 /// Where a check stands for the present content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Proof {
     /// It passed on exactly this content.
@@ -74,8 +76,14 @@ pub fn prove<'a>(
     present: Option<&Fingerprint>,
     count_reported: bool,
 ) -> (Proof, Option<&'a Evidence>) {
-    let mut runs = evidence.iter().filter(|run| run.command == check.command).rev().peekable();
-    let Some(last) = runs.peek().copied() else { return (Proof::Missing, None) };
+    let mut runs = evidence
+        .iter()
+        .filter(|run| run.command == check.command)
+        .rev()
+        .peekable();
+    let Some(last) = runs.peek().copied() else {
+        return (Proof::Missing, None);
+    };
     let mut reported = None;
     for run in runs {
         if present.is_none() || run.content() != present {
@@ -93,12 +101,26 @@ pub fn prove<'a>(
             (Some(_), Some(control)) => !control.passed(),
             (Some(_), None) => false,
         };
-        return (if controlled { Proof::Fresh } else { Proof::NoControl }, Some(run));
+        return (
+            if controlled {
+                Proof::Fresh
+            } else {
+                Proof::NoControl
+            },
+            Some(run),
+        );
     }
     if let Some(run) = reported {
         return (Proof::OnlyReported, Some(run));
     }
-    (if last.content().is_none() { Proof::Unsteady } else { Proof::Outdated }, Some(last))
+    (
+        if last.content().is_none() {
+            Proof::Unsteady
+        } else {
+            Proof::Outdated
+        },
+        Some(last),
+    )
 }
 
 #[cfg(test)]
@@ -131,7 +153,11 @@ mod tests {
 
     #[test]
     fn only_a_passing_run_on_this_content_is_proof() {
-        let check = Check { command: "test".to_owned(), source: "person".to_owned(), must_fail: None };
+        let check = Check {
+            command: "test".to_owned(),
+            source: "person".to_owned(),
+            must_fail: None,
+        };
         let present = print('a');
         let judge = |runs: &[Evidence]| prove(&check, runs, Some(&present), false).0;
         assert_eq!(judge(&[]), Proof::Missing);
@@ -142,21 +168,66 @@ mod tests {
         assert_eq!(judge(&[run(0, 'a', 'b')]), Proof::Unsteady);
         // Content that came back is proved again by its own run.
         assert_eq!(judge(&[run(0, 'a', 'a'), run(1, 'b', 'b')]), Proof::Fresh);
-        assert_eq!(prove(&check, &[run(0, 'a', 'a')], None, false).0, Proof::Outdated);
-        let other = Check { command: "other".to_owned(), ..check.clone() };
-        assert_eq!(prove(&other, &[run(0, 'a', 'a')], Some(&present), false).0, Proof::Missing);
-        let reported = Evidence { source: EvidenceSource::Reported, ..run(0, 'a', 'a') };
+        assert_eq!(
+            prove(&check, &[run(0, 'a', 'a')], None, false).0,
+            Proof::Outdated
+        );
+        let other = Check {
+            command: "other".to_owned(),
+            ..check.clone()
+        };
+        assert_eq!(
+            prove(&other, &[run(0, 'a', 'a')], Some(&present), false).0,
+            Proof::Missing
+        );
+        let reported = Evidence {
+            source: EvidenceSource::Reported,
+            ..run(0, 'a', 'a')
+        };
         assert_eq!(judge(std::slice::from_ref(&reported)), Proof::OnlyReported);
-        assert_eq!(prove(&check, &[reported], Some(&present), true).0, Proof::Fresh);
+        assert_eq!(
+            prove(&check, &[reported], Some(&present), true).0,
+            Proof::Fresh
+        );
     }
 
     #[test]
     fn a_check_that_cannot_fail_proves_nothing() {
-        let check = Check { command: "test".to_owned(), source: "person".to_owned(), must_fail: Some("bad".to_owned()) };
+        let check = Check {
+            command: "test".to_owned(),
+            source: "person".to_owned(),
+            must_fail: Some("bad".to_owned()),
+        };
         let present = print('a');
-        let with = |control| [Evidence { control, ..run(0, 'a', 'a') }];
-        assert_eq!(prove(&check, &with(None), Some(&present), false).0, Proof::NoControl);
-        assert_eq!(prove(&check, &with(Some(Outcome::Exited { code: 0 })), Some(&present), false).0, Proof::NoControl);
-        assert_eq!(prove(&check, &with(Some(Outcome::Exited { code: 1 })), Some(&present), false).0, Proof::Fresh);
+        let with = |control| {
+            [Evidence {
+                control,
+                ..run(0, 'a', 'a')
+            }]
+        };
+        assert_eq!(
+            prove(&check, &with(None), Some(&present), false).0,
+            Proof::NoControl
+        );
+        assert_eq!(
+            prove(
+                &check,
+                &with(Some(Outcome::Exited { code: 0 })),
+                Some(&present),
+                false
+            )
+            .0,
+            Proof::NoControl
+        );
+        assert_eq!(
+            prove(
+                &check,
+                &with(Some(Outcome::Exited { code: 1 })),
+                Some(&present),
+                false
+            )
+            .0,
+            Proof::Fresh
+        );
     }
 }

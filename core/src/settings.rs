@@ -31,6 +31,12 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { confirm: ConfirmBy::Person, count_reported: false, exclude: Vec::new(), repository_programs: false, mcp_run: false }
+        Self {
+            confirm: ConfirmBy::Person,
+            count_reported: false,
+            exclude: Vec::new(),
+            repository_programs: false,
+            mcp_run: false,
+        }
     }
 }

@@ -35,18 +35,43 @@ impl Caller {
         let (process, process_named) = match pid {
             Some(pid) => match engine.processes.identify(pid)? {
                 Some(identity) => (Some(identity), true),
-                None => return Err(EngineError::NotAllowed(format!("there is no process {pid}"))),
+                None => {
+                    return Err(EngineError::NotAllowed(format!(
+                        "there is no process {pid}"
+                    )));
+                }
             },
-            None => (process::session_process(engine.processes, own).ok().flatten(), false),
+            None => (
+                process::session_process(engine.processes, own)
+                    .ok()
+                    .flatten(),
+                false,
+            ),
         };
-        Ok(Self { session: Self::session(engine, session, agent)?, process, process_named, ancestors })
+        Ok(Self {
+            session: Self::session(engine, session, agent)?,
+            process,
+            process_named,
+            ancestors,
+        })
     }
 
-    fn session(engine: &Engine<'_>, session: Option<&str>, agent: Option<&str>) -> Result<Option<SessionRef>, EngineError> {
+    fn session(
+        engine: &Engine<'_>,
+        session: Option<&str>,
+        agent: Option<&str>,
+    ) -> Result<Option<SessionRef>, EngineError> {
         let by_agent = || {
-            engine.agents.iter().find_map(|agent| agent.session_of(engine.env).map(|id| SessionRef::new(agent.id(), id)))
+            engine.agents.iter().find_map(|agent| {
+                agent
+                    .session_of(engine.env)
+                    .map(|id| SessionRef::new(agent.id(), id))
+            })
         };
-        let agent = agent.or_else(|| engine.env.text("TAKEUP_AGENT")).map(AgentId::new).transpose()?;
+        let agent = agent
+            .or_else(|| engine.env.text("TAKEUP_AGENT"))
+            .map(AgentId::new)
+            .transpose()?;
         let Some(text) = session.or_else(|| engine.env.text("TAKEUP_SESSION")) else {
             return Ok(match (by_agent(), agent) {
                 (Some(found), Some(agent)) => Some(SessionRef::new(agent, found.id)),
@@ -54,18 +79,32 @@ impl Caller {
             });
         };
         if let Some((name, id)) = text.split_once(':')
-            && let Some(known) = engine.agents.iter().map(|agent| agent.id()).find(|known| known.as_str() == name)
+            && let Some(known) = engine
+                .agents
+                .iter()
+                .map(|agent| agent.id())
+                .find(|known| known.as_str() == name)
         {
             return Ok(Some(SessionRef::new(known, SessionId::new(id)?)));
         }
         let id = SessionId::new(text)?;
-        let agent = agent.or_else(|| by_agent().filter(|found| found.id == id).map(|found| found.agent));
-        Ok(Some(SessionRef::new(agent.unwrap_or_else(AgentId::person), id)))
+        let agent = agent.or_else(|| {
+            by_agent()
+                .filter(|found| found.id == id)
+                .map(|found| found.agent)
+        });
+        Ok(Some(SessionRef::new(
+            agent.unwrap_or_else(AgentId::person),
+            id,
+        )))
     }
 
     /// Returns who a journal line names.
     pub(super) fn actor(&self) -> Actor {
-        Actor { session: self.session.clone().unwrap_or_else(person), pid: std::process::id() }
+        Actor {
+            session: self.session.clone().unwrap_or_else(person),
+            pid: std::process::id(),
+        }
     }
 
     /// Tells whether a process is the caller itself or stands above it.

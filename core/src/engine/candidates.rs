@@ -20,7 +20,9 @@ use crate::process::{Liveness, ProcessIdentity, liveness_of};
 use crate::review::{Review, ReviewState};
 use crate::status::Status;
 use crate::time::Time;
-use crate::verdict::{Content, Facts, Judgement, Movement, ReasonCode, ReviewGate, Verdict, Whereabouts, judge};
+use crate::verdict::{
+    Content, Facts, Judgement, Movement, ReasonCode, ReviewGate, Verdict, Whereabouts, judge,
+};
 
 /// How many sessions of one agent are looked at.
 const SESSIONS: usize = 50;
@@ -71,7 +73,7 @@ pub(super) enum Source {
     /// Our own ledger.
     Ledger,
     /// A session in an agent's own store.
-    Session(Box<Session>),
+    Session,
     /// A task in an agent's own format.
     Foreign(Box<ForeignTask>),
 }
@@ -144,7 +146,10 @@ impl IdentityView {
     /// Shows an identity of the ledger.
     pub fn of(identity: &Identity, title: &str) -> Self {
         let print = |recorded: &Option<Recorded>| {
-            recorded.as_ref().and_then(Recorded::fingerprint).map(|print| print.as_str().to_owned())
+            recorded
+                .as_ref()
+                .and_then(Recorded::fingerprint)
+                .map(|print| print.as_str().to_owned())
         };
         Self {
             task_id: identity.task_id.clone(),
@@ -170,8 +175,14 @@ impl Candidate {
 
     /// Returns the verdict with its reasons.
     pub fn judgement(&self) -> Judgement {
-        let reasons = self.reasons.iter().map(|reason| crate::verdict::Reason { code: reason.code, message: reason.message.clone() });
-        Judgement { verdict: self.verdict, reasons: reasons.collect() }
+        let reasons = self.reasons.iter().map(|reason| crate::verdict::Reason {
+            code: reason.code,
+            message: reason.message.clone(),
+        });
+        Judgement {
+            verdict: self.verdict,
+            reasons: reasons.collect(),
+        }
     }
 }
 
@@ -191,9 +202,25 @@ pub(super) struct Gatherer<'a> {
 
 impl<'a> Gatherer<'a> {
     /// Asks every adapter once.
-    pub(super) fn new(engine: &'a Engine<'a>, site: &'a Site, caller: &'a Caller, look: &'a Look) -> Self {
-        let mut gatherer = Self { engine, site, caller, look, sessions: Vec::new(), foreign: Vec::new(), issues: Vec::new() };
-        let query = SessionQuery { root: Some(site.place().root.clone()), limit: SESSIONS };
+    pub(super) fn new(
+        engine: &'a Engine<'a>,
+        site: &'a Site,
+        caller: &'a Caller,
+        look: &'a Look,
+    ) -> Self {
+        let mut gatherer = Self {
+            engine,
+            site,
+            caller,
+            look,
+            sessions: Vec::new(),
+            foreign: Vec::new(),
+            issues: Vec::new(),
+        };
+        let query = SessionQuery {
+            root: Some(site.place().root.clone()),
+            limit: SESSIONS,
+        };
         for agent in engine.agents {
             let sessions = agent.sessions(engine.env, &query);
             gatherer.sessions.extend(sessions.items);
@@ -219,43 +246,75 @@ impl<'a> Gatherer<'a> {
                 candidate.identity.task_id == task.task_id && candidate.session() == task.session
             });
             if !ours {
-                found.push(self.of_foreign(task)?);
+                found.push(self.of_foreign(task));
             }
         }
         for session in &self.sessions {
             let counts = session.interruption.is_some() && session.parent.is_none();
             let told = known.contains(&session.session)
-                || self.foreign.iter().any(|task| task.session == session.session);
+                || self
+                    .foreign
+                    .iter()
+                    .any(|task| task.session == session.session);
             if counts && !told {
-                found.push(self.of_session(view, session)?);
+                found.push(self.of_session(view, session));
             }
         }
         found.sort_by(|a, b| {
-            (a.verdict, std::cmp::Reverse(a.identity.updated_at), &a.identity.task_id, &a.identity.session_id).cmp(&(
-                b.verdict,
-                std::cmp::Reverse(b.identity.updated_at),
-                &b.identity.task_id,
-                &b.identity.session_id,
-            ))
+            (
+                a.verdict,
+                std::cmp::Reverse(a.identity.updated_at),
+                &a.identity.task_id,
+                &a.identity.session_id,
+            )
+                .cmp(&(
+                    b.verdict,
+                    std::cmp::Reverse(b.identity.updated_at),
+                    &b.identity.task_id,
+                    &b.identity.session_id,
+                ))
         });
         Ok(found)
     }
 
     /// Judges one identity of the ledger.
-    pub(super) fn of_identity(&self, entry: &TaskEntry, identity: &Identity) -> Result<Candidate, EngineError> {
-        let whereabouts = self.site.whereabouts(&identity.place);
-        let liveness = self.liveness(&identity.session, identity.process.as_ref(), identity.closing.as_ref());
+    pub(super) fn of_identity(
+        &self,
+        entry: &TaskEntry,
+        identity: &Identity,
+    ) -> Result<Candidate, EngineError> {
+        let whereabouts = self.site.whereabouts(&identity.place)?;
+        let liveness = self.liveness(
+            &identity.session,
+            identity.process.as_ref(),
+            identity.closing.as_ref(),
+        );
         let mut open_effects = identity.open_effects.clone();
-        if let Some(session) = self.sessions.iter().find(|session| session.session == identity.session) {
-            open_effects.extend(session.open_effects.iter().filter(|effect| !identity.open_effects.contains(effect)).cloned());
+        if let Some(session) = self
+            .sessions
+            .iter()
+            .find(|session| session.session == identity.session)
+        {
+            open_effects.extend(
+                session
+                    .open_effects
+                    .iter()
+                    .filter(|effect| !identity.open_effects.contains(effect))
+                    .cloned(),
+            );
         }
         // The agent's own files may know more than our ledger: a take-up or a question that its plugin recorded.
         let told = self
             .foreign
             .iter()
             .find(|task| task.task_id == identity.task_id && task.session == identity.session);
-        let review = entry.reviews.iter().find_map(gate).or_else(|| gate(told?.review.as_ref()?));
-        let taken_there = told.filter(|task| task.status == Status::Abandoned && !identity.status.is_closed());
+        let review = entry
+            .reviews
+            .iter()
+            .find_map(gate)
+            .or_else(|| gate(told?.review.as_ref()?));
+        let taken_there =
+            told.filter(|task| task.status == Status::Abandoned && !identity.status.is_closed());
         let facts = Facts {
             status: taken_there.map_or(identity.status, |task| task.status),
             resumed_to: identity.resumed_to.clone().or_else(|| {
@@ -264,13 +323,21 @@ impl<'a> Gatherer<'a> {
             }),
             whereabouts,
             content: self.content(whereabouts, identity.latest.as_ref()),
-            movement: movement(identity.latest.as_ref().map(|recorded| &recorded.tree), &self.look.record),
+            movement: movement(
+                identity.latest.as_ref().map(|recorded| &recorded.tree),
+                &self.look.record,
+            ),
             review,
             liveness,
             open_effects: open_effects.len(),
         };
-        let evidence = check_views(&entry.task.plan, &entry.evidence, self.present(), self.engine.settings.count_reported);
-        self.candidate(
+        let evidence = check_views(
+            &entry.task.plan,
+            &entry.evidence,
+            self.present(),
+            self.engine.settings.count_reported,
+        );
+        Ok(self.candidate(
             IdentityView::of(identity, &entry.task.title),
             identity.session.agent.clone(),
             &facts,
@@ -280,16 +347,18 @@ impl<'a> Gatherer<'a> {
             open_effects,
             entry.seq,
             Source::Ledger,
-        )
+        ))
     }
 
     /// Judges a session that no task of the ledger knows: by what our hook recorded, else by the agent's own snapshot.
-    fn of_session(&self, view: &View, session: &Session) -> Result<Candidate, EngineError> {
+    fn of_session(&self, view: &View, session: &Session) -> Candidate {
         let recorded = view.state.session(&session.session);
         let latest = recorded.and_then(|record| record.latest.as_ref());
         let liveness = self.liveness(
             &session.session,
-            recorded.and_then(|record| record.process.as_ref()).or(session.process.as_ref()),
+            recorded
+                .and_then(|record| record.process.as_ref())
+                .or(session.process.as_ref()),
             recorded.and_then(|record| record.closing.as_ref()),
         );
         let content = match (latest, &session.snapshot_tree) {
@@ -316,37 +385,67 @@ impl<'a> Gatherer<'a> {
             task_id: own_slug(view, &title, &session.session),
             title,
             session_id: session.session.id.clone(),
-            repository_root: text_of_path(session.cwd.as_deref().unwrap_or(&self.site.place().root)),
+            repository_root: text_of_path(
+                session.cwd.as_deref().unwrap_or(&self.site.place().root),
+            ),
             base_working_tree_fingerprint: None,
             latest_working_tree_fingerprint: latest
                 .and_then(Recorded::fingerprint)
                 .map(|print| print.as_str().to_owned())
                 .or_else(|| session.snapshot_tree.clone()),
             status: Status::Active,
-            updated_at: session.updated_at.or(session.created_at).unwrap_or(Time::from_millis(0)),
+            updated_at: session
+                .updated_at
+                .or(session.created_at)
+                .unwrap_or_else(|| Time::from_millis(0)),
             revision: 0,
             resumed_to_session_id: None,
             resumed_from_session_id: None,
         };
         let effects = session.open_effects.clone();
-        let source = Source::Session(Box::new(session.clone()));
+        let source = Source::Session;
         let agent = session.session.agent.clone();
-        self.candidate(identity, agent, &facts, latest, &Boundary::default(), Vec::new(), effects, 0, source)
+        self.candidate(
+            identity,
+            agent,
+            &facts,
+            latest,
+            &Boundary::default(),
+            Vec::new(),
+            effects,
+            0,
+            source,
+        )
     }
 
     /// Judges a task in an agent's own format, by our rules.
-    fn of_foreign(&self, task: &ForeignTask) -> Result<Candidate, EngineError> {
-        let whereabouts = if task.root_matches { Whereabouts::Same } else { Whereabouts::OtherRepository };
+    fn of_foreign(&self, task: &ForeignTask) -> Candidate {
+        let whereabouts = if task.root_matches {
+            Whereabouts::Same
+        } else {
+            Whereabouts::OtherRepository
+        };
         let review = task.review.as_ref().and_then(gate);
         let own = self.caller.session.as_ref() == Some(&task.session);
         let facts = Facts {
             status: task.status,
-            resumed_to: task.resumed_to.clone().map(|id| SessionRef::new(task.session.agent.clone(), id)),
+            resumed_to: task
+                .resumed_to
+                .clone()
+                .map(|id| SessionRef::new(task.session.agent.clone(), id)),
             whereabouts,
-            content: if whereabouts == Whereabouts::Same { task.content.clone() } else { Content::NotCompared },
+            content: if whereabouts == Whereabouts::Same {
+                task.content.clone()
+            } else {
+                Content::NotCompared
+            },
             movement: Movement::default(),
             review,
-            liveness: if own { own_session() } else { task.liveness.clone() },
+            liveness: if own {
+                own_session()
+            } else {
+                task.liveness.clone()
+            },
             open_effects: task.open_effects.len(),
         };
         let identity = IdentityView {
@@ -362,14 +461,31 @@ impl<'a> Gatherer<'a> {
             resumed_to_session_id: task.resumed_to.clone(),
             resumed_from_session_id: None,
         };
-        let boundary = Boundary { allowed: task.allowed.clone(), avoided: task.avoided.clone(), ..Boundary::default() };
+        let boundary = Boundary {
+            allowed: task.allowed.clone(),
+            avoided: task.avoided.clone(),
+            ..Boundary::default()
+        };
         let effects = task.open_effects.clone();
         let agent = task.session.agent.clone();
         let source = Source::Foreign(Box::new(task.clone()));
-        self.candidate(identity, agent, &facts, None, &boundary, Vec::new(), effects, task.revision.unwrap_or(0), source)
+        self.candidate(
+            identity,
+            agent,
+            &facts,
+            None,
+            &boundary,
+            Vec::new(),
+            effects,
+            task.revision.unwrap_or(0),
+            source,
+        )
     }
 
-    #[expect(clippy::too_many_arguments, reason = "each is one part of the answer; a struct would only repeat it")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is one part of the answer; a struct would only repeat it"
+    )]
     fn candidate(
         &self,
         identity: IdentityView,
@@ -381,39 +497,64 @@ impl<'a> Gatherer<'a> {
         open_effects: Vec<OpenEffect>,
         seq: u64,
         source: Source,
-    ) -> Result<Candidate, EngineError> {
+    ) -> Candidate {
         let judgement = judge(facts);
         let differs = facts.content == Content::Differs;
         let changes = match left {
-            Some(left) if differs => {
-                Some(changes::between(self.site.repository.git(), &left.tree, &self.look.record, boundary)?)
-            }
+            Some(left) if differs => Some(changes::between(
+                self.site.repository.git(),
+                &left.tree,
+                &self.look.record,
+                boundary,
+            )),
             _ => None,
         };
-        let listed: Vec<String> =
-            changes.iter().flat_map(|changes| &changes.paths).take(20).map(|changed| changed.path.clone()).collect();
+        let listed: Vec<String> = changes
+            .iter()
+            .flat_map(|changes| &changes.paths)
+            .take(20)
+            .map(|changed| changed.path.clone())
+            .collect();
         let reasons = judgement
             .reasons
             .into_iter()
             .map(|reason| ReasonView {
-                paths: if reason.code == ReasonCode::ContentChanged { listed.clone() } else { Vec::new() },
+                paths: if reason.code == ReasonCode::ContentChanged {
+                    listed.clone()
+                } else {
+                    Vec::new()
+                },
                 code: reason.code,
                 message: reason.message,
             })
             .collect();
         let session = SessionRef::new(agent.clone(), identity.session_id.clone());
-        let takeable = matches!(judgement.verdict, Verdict::ResumeVerification | Verdict::StaleTask);
-        let token = takeable.then(|| token(&identity, &agent, judgement.verdict, self.present(), seq));
-        let next = next_of(&identity, &session, judgement.verdict, facts, token.as_deref());
+        let takeable = matches!(
+            judgement.verdict,
+            Verdict::ResumeVerification | Verdict::StaleTask
+        );
+        let token =
+            takeable.then(|| token(&identity, &agent, judgement.verdict, self.present(), seq));
+        let next = next_of(
+            &identity,
+            &session,
+            judgement.verdict,
+            facts,
+            token.as_deref(),
+        );
         let now = self.engine.clock.now();
-        Ok(Candidate {
+        Candidate {
             own: self.caller.session.as_ref() == Some(&session),
             resumed_to: facts.resumed_to.clone(),
             left: left.map(|recorded| RecordView {
                 event: recorded.provenance.event,
                 at: recorded.provenance.at,
                 age_seconds: now.since(recorded.provenance.at) / 1000,
-                head: recorded.tree.head.as_ref().map(|head| head.as_str().to_owned()),
+                head: recorded
+                    .tree
+                    .head
+                    .as_ref()
+                    .map(|head| head.as_str().to_owned()),
                 branch: recorded.tree.branch.clone(),
                 provisional: recorded.provenance.provisional,
                 after: recorded.provenance.after.clone(),
@@ -429,7 +570,7 @@ impl<'a> Gatherer<'a> {
             token,
             next,
             source,
-        })
+        }
     }
 
     fn present(&self) -> Option<&Fingerprint> {
@@ -437,20 +578,34 @@ impl<'a> Gatherer<'a> {
     }
 
     fn content(&self, whereabouts: Whereabouts, left: Option<&Recorded>) -> Content {
-        if matches!(whereabouts, Whereabouts::OtherRepository | Whereabouts::OtherWorktree | Whereabouts::WorktreeGone) {
+        if matches!(
+            whereabouts,
+            Whereabouts::OtherRepository | Whereabouts::OtherWorktree | Whereabouts::WorktreeGone
+        ) {
             return Content::NotCompared;
         }
-        let Some(left) = left else { return Content::NeverRecorded };
+        let Some(left) = left else {
+            return Content::NeverRecorded;
+        };
         if let Some(why) = &left.tree.incomplete {
             return Content::RecordIncomplete(why.clone());
         }
         if let Some(why) = &self.look.record.incomplete {
             return Content::LookIncomplete(why.clone());
         }
-        if left.tree.definition != self.look.record.definition || left.tree.excluded != self.look.record.excluded {
-            return Content::RecordIncomplete("it was taken by another definition of content, or with other folders left out".to_owned());
+        if left.tree.definition != self.look.record.definition
+            || left.tree.excluded != self.look.record.excluded
+        {
+            return Content::RecordIncomplete(
+                "it was taken by another definition of content, or with other folders left out"
+                    .to_owned(),
+            );
         }
-        if left.tree.same_content(&self.look.record) { Content::Equal } else { Content::Differs }
+        if left.tree.same_content(&self.look.record) {
+            Content::Equal
+        } else {
+            Content::Differs
+        }
     }
 
     /// Compares with a tree id that the agent itself recorded.
@@ -477,7 +632,11 @@ impl<'a> Gatherer<'a> {
             return own_session();
         }
         // The agent's own answer first, where it says that the session lives.
-        let told = self.sessions.iter().find(|known| &known.session == session).map(|known| &known.liveness);
+        let told = self
+            .sessions
+            .iter()
+            .find(|known| &known.session == session)
+            .map(|known| &known.liveness);
         if closing.is_none()
             && let Some(live @ Liveness::Live { .. }) = told
         {
@@ -486,7 +645,9 @@ impl<'a> Gatherer<'a> {
         let by_process = liveness_of(self.engine.processes, process, closing);
         match (&by_process, process) {
             (Liveness::Live { proof }, Some(process)) if self.caller.descends_from(process) => {
-                Liveness::Unknown { why: format!("{proof}, but the caller runs in it too") }
+                Liveness::Unknown {
+                    why: format!("{proof}, but the caller runs in it too"),
+                }
             }
             (Liveness::Unknown { .. }, _) => told.cloned().unwrap_or(by_process),
             _ => by_process,
@@ -510,17 +671,24 @@ fn own_slug(view: &View, title: &str, session: &SessionRef) -> TaskId {
         return slug;
     }
     let digest = Sha256::digest(session.to_string().as_bytes());
-    let suffix = digest.iter().take(3).fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+    let suffix = digest
+        .iter()
+        .take(3)
+        .fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
     TaskId::new(format!("{slug}-{suffix}")).unwrap_or(slug)
 }
 
 fn own_session() -> Liveness {
-    Liveness::Unknown { why: "it is the calling session itself".to_owned() }
+    Liveness::Unknown {
+        why: "it is the calling session itself".to_owned(),
+    }
 }
 
 /// Says what moved beside the content.
 pub(super) fn movement(left: Option<&TreeRecord>, there: &TreeRecord) -> Movement {
-    let Some(left) = left else { return Movement::default() };
+    let Some(left) = left else {
+        return Movement::default();
+    };
     let pair = |a: &Option<String>, b: &Option<String>| (a != b).then(|| (a.clone(), b.clone()));
     Movement {
         head: (left.head != there.head).then(|| (left.head.clone(), there.head.clone())),
@@ -532,7 +700,13 @@ pub(super) fn movement(left: Option<&TreeRecord>, there: &TreeRecord) -> Movemen
 }
 
 /// Makes the token that confirms exactly what was shown: the record, its verdict, the content, the task's last line.
-fn token(identity: &IdentityView, agent: &AgentId, verdict: Verdict, present: Option<&Fingerprint>, seq: u64) -> String {
+fn token(
+    identity: &IdentityView,
+    agent: &AgentId,
+    verdict: Verdict,
+    present: Option<&Fingerprint>,
+    seq: u64,
+) -> String {
     let mut digest = Sha256::new();
     let revision = identity.revision.to_string();
     let seq = seq.to_string();
@@ -548,7 +722,13 @@ fn token(identity: &IdentityView, agent: &AgentId, verdict: Verdict, present: Op
         digest.update(part.as_bytes());
         digest.update([0]);
     }
-    digest.finalize().iter().take(5).fold("ok-".to_owned(), |token, byte| token + &format!("{byte:02x}"))
+    digest
+        .finalize()
+        .iter()
+        .take(5)
+        .fold("ok-".to_owned(), |token, byte| {
+            token + &format!("{byte:02x}")
+        })
 }
 
 fn next_of(
@@ -561,30 +741,53 @@ fn next_of(
     let task = identity.task_id.as_str();
     let from = session.id.as_str();
     match verdict {
-        Verdict::ResumeVerification => {
-            NextView::new("resume", &["git", "takeup", "resume", task, "--from", from, "--confirm"])
-        }
+        Verdict::ResumeVerification => NextView::new(
+            "resume",
+            &["git", "takeup", "resume", task, "--from", from, "--confirm"],
+        ),
         Verdict::StaleTask => NextView::new(
             "resume",
-            &["git", "takeup", "resume", task, "--from", from, "--confirm", token.unwrap_or_default()],
+            &[
+                "git",
+                "takeup",
+                "resume",
+                task,
+                "--from",
+                from,
+                "--confirm",
+                token.unwrap_or_default(),
+            ],
         ),
         Verdict::HumanReview => match &facts.review {
-            Some(ReviewGate::Pending(id) | ReviewGate::Decided(id)) => {
-                NextView::new("human-review", &["git", "takeup", "review", "show", id.as_str()])
-            }
+            Some(ReviewGate::Pending(id) | ReviewGate::Decided(id)) => NextView::new(
+                "human-review",
+                &["git", "takeup", "review", "show", id.as_str()],
+            ),
             None => NextView::new("human-review", &["git", "takeup", "review", "list"]),
         },
-        Verdict::InUse => NextView { action: "wait".to_owned(), command: None },
+        Verdict::InUse => NextView {
+            action: "wait".to_owned(),
+            command: None,
+        },
         Verdict::NotResumable => NextView::new("show", &["git", "takeup", "show", task]),
         Verdict::MismatchedRepository => match facts.whereabouts {
-            Whereabouts::Relocated => NextView::new("confirm-move", &["git", "takeup", "init", "--moved"]),
-            Whereabouts::Copied => NextView::new("confirm-copy", &["git", "takeup", "init", "--copied"]),
+            Whereabouts::Relocated => {
+                NextView::new("confirm-move", &["git", "takeup", "init", "--moved"])
+            }
+            Whereabouts::Copied => {
+                NextView::new("confirm-copy", &["git", "takeup", "init", "--copied"])
+            }
             Whereabouts::OtherWorktree => {
-                let root = Path::new(&identity.repository_root).to_string_lossy().into_owned();
+                let root = Path::new(&identity.repository_root)
+                    .to_string_lossy()
+                    .into_owned();
                 NextView::new("go-there", &["git", "-C", &root, "takeup", "inspect"])
             }
             Whereabouts::Same | Whereabouts::WorktreeGone | Whereabouts::OtherRepository => {
-                NextView { action: "none".to_owned(), command: None }
+                NextView {
+                    action: "none".to_owned(),
+                    command: None,
+                }
             }
         },
     }

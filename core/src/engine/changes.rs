@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::boundary::Boundary;
 use crate::fingerprint::{Deviation, DeviationKind, TreeRecord};
 use crate::ids::Oid;
-use crate::repository::{ChangedPath, CommitLine, Git, PathChange, RepositoryError};
+use crate::repository::{ChangedPath, CommitLine, Git, PathChange};
 
 /// How many paths and commits are listed.
 const MOST_PATHS: usize = 1_000;
@@ -120,7 +120,9 @@ impl Held {
     fn of_side(changed: &ChangedPath) -> Self {
         match changed.change {
             PathChange::Deleted => Self::Nothing,
-            PathChange::Added | PathChange::Modified => Self::Entry(changed.mode.clone(), changed.oid.clone()),
+            PathChange::Added | PathChange::Modified => {
+                Self::Entry(changed.mode.clone(), changed.oid.clone())
+            }
         }
     }
 
@@ -139,37 +141,64 @@ pub(super) fn between(
     left: &TreeRecord,
     there: &TreeRecord,
     boundary: &Boundary,
-) -> Result<Changes, RepositoryError> {
+) -> Changes {
     let mut changes = Changes::default();
     let mut incomplete = Vec::new();
     let (mut before, mut after) = (BTreeMap::new(), BTreeMap::new());
     if left.head != there.head {
-        let compared = git.changed_paths(left.head.as_ref(), there.head.as_ref(), MOST_PATHS).and_then(|forth| {
-            let back = git.changed_paths(there.head.as_ref(), left.head.as_ref(), MOST_PATHS)?;
-            Ok((forth, back))
-        });
+        let compared = git
+            .changed_paths(left.head.as_ref(), there.head.as_ref(), MOST_PATHS)
+            .and_then(|forth| {
+                let back =
+                    git.changed_paths(there.head.as_ref(), left.head.as_ref(), MOST_PATHS)?;
+                Ok((forth, back))
+            });
         match compared {
             Ok((forth, back)) => {
                 if forth.more {
                     incomplete.push("the commits changed more paths than are listed".to_owned());
                 }
-                after.extend(forth.items.into_iter().map(|changed| (changed.path.clone(), Held::of_side(&changed))));
-                before.extend(back.items.into_iter().map(|changed| (changed.path.clone(), Held::of_side(&changed))));
+                after.extend(
+                    forth
+                        .items
+                        .into_iter()
+                        .map(|changed| (changed.path.clone(), Held::of_side(&changed))),
+                );
+                before.extend(
+                    back.items
+                        .into_iter()
+                        .map(|changed| (changed.path.clone(), Held::of_side(&changed))),
+                );
             }
-            Err(error) => incomplete.push(format!("the commit it was left on cannot be compared: {error}")),
+            Err(error) => incomplete.push(format!(
+                "the commit it was left on cannot be compared: {error}"
+            )),
         }
         if let Some(new) = &there.head {
             match git.commits_between(left.head.as_ref(), new, MOST_COMMITS) {
                 Ok(listed) => changes.commits = listed.items,
-                Err(error) => incomplete.push(format!("the commits since cannot be listed: {error}")),
+                Err(error) => {
+                    incomplete.push(format!("the commits since cannot be listed: {error}"));
+                }
             }
         }
     }
     if left.deviations_left_out > 0 || there.deviations_left_out > 0 {
-        incomplete.push(format!("more than {} paths differ from HEAD", TreeRecord::DEVIATIONS));
+        incomplete.push(format!(
+            "more than {} paths differ from HEAD",
+            TreeRecord::DEVIATIONS
+        ));
     }
-    let old: BTreeMap<&str, &Deviation> = left.deviations.iter().map(|found| (found.path.as_str(), found)).collect();
-    let new: BTreeMap<&str, &Deviation> = there.deviations.iter().map(|found| (found.path.as_str(), found)).collect();
+    let old: BTreeMap<&str, &Deviation> = left
+        .deviations
+        .iter()
+        .map(|found| (found.path.as_str(), found))
+        .collect();
+    let new: BTreeMap<&str, &Deviation> = there
+        .deviations
+        .iter()
+        .map(|found| (found.path.as_str(), found))
+        .collect();
     let mut names: BTreeSet<&str> = old.keys().copied().collect();
     names.extend(new.keys());
     names.extend(before.keys().map(String::as_str));
@@ -177,7 +206,12 @@ pub(super) fn between(
 
     // What lies beyond the tree is compared as one digest: where that differs, every nested path is named.
     let beyond = |record: &TreeRecord| {
-        record.fingerprint.as_ref().and_then(|print| print.as_str().split_once('+').map(|(_, digest)| digest.to_owned()))
+        record.fingerprint.as_ref().and_then(|print| {
+            print
+                .as_str()
+                .split_once('+')
+                .map(|(_, digest)| digest.to_owned())
+        })
     };
     let nested_differs = beyond(left) != beyond(there);
     for name in names {
@@ -189,7 +223,10 @@ pub(super) fn between(
                 .unwrap_or(Held::AsHead)
         };
         let (was, is) = (held(&old, &before), held(&new, &after));
-        let nested = [old.get(name), new.get(name)].into_iter().flatten().any(|found| found.kind == DeviationKind::Nested);
+        let nested = [old.get(name), new.get(name)]
+            .into_iter()
+            .flatten()
+            .any(|found| found.kind == DeviationKind::Nested);
         if was == is && !(nested && nested_differs) {
             continue;
         }
@@ -199,10 +236,14 @@ pub(super) fn between(
                 DeviationKind::Hidden => ChangedPlace::Hidden,
                 DeviationKind::Nested => ChangedPlace::Nested,
                 DeviationKind::Conflicted => ChangedPlace::Conflicted,
-                DeviationKind::Modified | DeviationKind::Added | DeviationKind::Deleted if found.staged => {
+                DeviationKind::Modified | DeviationKind::Added | DeviationKind::Deleted
+                    if found.staged =>
+                {
                     ChangedPlace::Staged
                 }
-                DeviationKind::Modified | DeviationKind::Added | DeviationKind::Deleted => ChangedPlace::Unstaged,
+                DeviationKind::Modified | DeviationKind::Added | DeviationKind::Deleted => {
+                    ChangedPlace::Unstaged
+                }
             },
             None if after.contains_key(name) => ChangedPlace::Committed,
             None => ChangedPlace::Restored,
@@ -219,14 +260,16 @@ pub(super) fn between(
     if !incomplete.is_empty() {
         changes.incomplete = Some(incomplete.join("; "));
     }
-    Ok(changes)
+    changes
 }
 
 /// Says what happened to a path. Where one side is as HEAD has it, the deviation of the other side tells whether HEAD has
 /// it at all.
 fn verb(was: &Held, is: &Held, old: Option<&Deviation>, new: Option<&Deviation>) -> Verb {
     let head_has = |deviation: Option<&Deviation>| {
-        deviation.is_some_and(|found| !matches!(found.kind, DeviationKind::Added | DeviationKind::Untracked))
+        deviation.is_some_and(|found| {
+            !matches!(found.kind, DeviationKind::Added | DeviationKind::Untracked)
+        })
     };
     let existed = match was {
         Held::Nothing => false,

@@ -58,7 +58,12 @@ pub struct Closed {
 /// Closes a task, if its plan is proved on the present content at this moment.
 pub fn finish(engine: &Engine<'_>, request: &FinishRequest) -> Result<Closed, EngineError> {
     let site = Site::open_used(engine)?;
-    let caller = Caller::find(engine, request.session.as_deref(), request.agent.as_deref(), None)?;
+    let caller = Caller::find(
+        engine,
+        request.session.as_deref(),
+        request.agent.as_deref(),
+        None,
+    )?;
     if let Some(closed) = finished_before(&site.view, &site, &caller, request)? {
         return Ok(closed);
     }
@@ -68,22 +73,37 @@ pub fn finish(engine: &Engine<'_>, request: &FinishRequest) -> Result<Closed, En
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         let identity = select::own_one(&site, &view.state, &caller, request.task.as_deref())?;
         let entry = entry_of(view, &identity.task_id)?;
-        let refuse = |refusal| EngineError::Transition { task_id: identity.task_id.clone(), refusal };
+        let refuse = |refusal| EngineError::Transition {
+            task_id: identity.task_id.clone(),
+            refusal,
+        };
         let status = status::apply(identity.status, Event::Finished).map_err(refuse)?;
         open_review(entry)?;
         let evidence = proved(engine, entry, &look, request.no_checks)?;
         let mut next = identity.clone();
         next.status = status;
-        next.latest = Some(record(&look, ProvenanceEvent::Evaluate, at, &identity.session));
+        next.latest = Some(record(
+            &look,
+            ProvenanceEvent::Evaluate,
+            at,
+            &identity.session,
+        ));
         next.updated_at = at;
         next.revision += 1;
-        let mut changes = vec![Change::Identity { identity: Box::new(next.clone()) }];
+        let mut changes = vec![Change::Identity {
+            identity: Box::new(next.clone()),
+        }];
         if request.no_checks && entry.task.plan.checks.is_empty() && !entry.task.plan.no_checks {
             let mut task = entry.task.clone();
             task.plan.no_checks = true;
             changes.push(Change::Task { task });
         }
-        let transition = Transition { at, actor: caller.actor(), operation: "finish".to_owned(), changes };
+        let transition = Transition {
+            at,
+            actor: caller.actor(),
+            operation: "finish".to_owned(),
+            changes,
+        };
         Ok::<_, EngineError>((Some(transition), (next, entry.task.clone(), evidence)))
     })?;
     let (identity, task, evidence) = committed.value;
@@ -97,7 +117,9 @@ pub fn finish(engine: &Engine<'_>, request: &FinishRequest) -> Result<Closed, En
 }
 
 fn not_proved(evidence: &[CheckView]) -> Option<String> {
-    evidence.is_empty().then(|| "no check was planned, so nothing was proved".to_owned())
+    evidence
+        .is_empty()
+        .then(|| "no check was planned, so nothing was proved".to_owned())
 }
 
 /// Finds the answer of an earlier, equal call: closing twice closes once.
@@ -107,18 +129,30 @@ fn finished_before(
     caller: &Caller,
     request: &FinishRequest,
 ) -> Result<Option<Closed>, EngineError> {
-    let Some(text) = &request.task else { return Ok(None) };
+    let Some(text) = &request.task else {
+        return Ok(None);
+    };
     let entry = select::task(&view.state, text)?;
     let completed = entry.identities.iter().rev().find(|identity| {
         identity.status == status::Status::Completed
             && Some(&identity.place.worktree_id) == site.tokens.worktree.as_ref()
-            && caller.session.as_ref().is_none_or(|session| session == &identity.session)
+            && caller
+                .session
+                .as_ref()
+                .is_none_or(|session| session == &identity.session)
     });
-    if entry.identities.iter().any(|identity| !identity.status.is_closed()) {
+    if entry
+        .identities
+        .iter()
+        .any(|identity| !identity.status.is_closed())
+    {
         return Ok(None);
     }
     Ok(completed.map(|identity| {
-        let print = identity.latest.as_ref().and_then(crate::identity::Recorded::fingerprint);
+        let print = identity
+            .latest
+            .as_ref()
+            .and_then(crate::identity::Recorded::fingerprint);
         let evidence = check_views(&entry.task.plan, &entry.evidence, print, true);
         Closed {
             identity: IdentityView::of(identity, &entry.task.title),
@@ -130,7 +164,10 @@ fn finished_before(
 }
 
 pub(super) fn entry_of<'a>(view: &'a View, task_id: &TaskId) -> Result<&'a TaskEntry, EngineError> {
-    view.state.tasks.get(task_id).ok_or_else(|| EngineError::NoTask(task_id.to_string()))
+    view.state
+        .tasks
+        .get(task_id)
+        .ok_or_else(|| EngineError::NoTask(task_id.to_string()))
 }
 
 /// Fails where a question stands in the way, whatever the status says.
@@ -143,7 +180,7 @@ pub(super) fn open_review(entry: &TaskEntry) -> Result<(), EngineError> {
     match pending {
         Some(_) => Err(EngineError::Transition {
             task_id: entry.task.task_id.clone(),
-            refusal: crate::status::Refusal::ReviewPending,
+            refusal: status::Refusal::ReviewPending,
         }),
         None => Ok(()),
     }
@@ -168,7 +205,12 @@ pub(super) fn proved(
         };
     }
     let present = look.record.fingerprint.as_ref();
-    let evidence = check_views(plan, &entry.evidence, present, engine.settings.count_reported);
+    let evidence = check_views(
+        plan,
+        &entry.evidence,
+        present,
+        engine.settings.count_reported,
+    );
     let missing: Vec<String> = evidence
         .iter()
         .filter(|check| check.proof != Proof::Fresh)
@@ -177,21 +219,31 @@ pub(super) fn proved(
     if missing.is_empty() {
         Ok(evidence)
     } else {
-        Err(EngineError::NotProved { task_id: entry.task.task_id.clone(), what: missing.join(", ") })
+        Err(EngineError::NotProved {
+            task_id: entry.task.task_id.clone(),
+            what: missing.join(", "),
+        })
     }
 }
 
 /// Gives a task up.
 pub fn abandon(engine: &Engine<'_>, request: &AbandonRequest) -> Result<Closed, EngineError> {
     let site = Site::open_used(engine)?;
-    let caller = Caller::find(engine, request.session.as_deref(), request.agent.as_deref(), None)?;
+    let caller = Caller::find(
+        engine,
+        request.session.as_deref(),
+        request.agent.as_deref(),
+        None,
+    )?;
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         let identity = match (&request.task, &request.session) {
             // A person may give up what any session left; a session that is named must be the one that holds it.
             (Some(text), None) => {
                 let entry = select::task(&view.state, text)?;
-                let holder = entry.holder().ok_or_else(|| EngineError::NoTask(text.clone()))?;
+                let holder = entry
+                    .holder()
+                    .ok_or_else(|| EngineError::NoTask(text.clone()))?;
                 if holder.status == status::Status::Abandoned && holder.resumed_to.is_none() {
                     return Ok((None, (holder.clone(), entry.task.clone())));
                 }
@@ -203,13 +255,22 @@ pub fn abandon(engine: &Engine<'_>, request: &AbandonRequest) -> Result<Closed, 
             (task, _) => select::own_one(&site, &view.state, &caller, task.as_deref())?,
         };
         let entry = entry_of(view, &identity.task_id)?;
-        let refuse = |refusal| EngineError::Transition { task_id: identity.task_id.clone(), refusal };
+        let refuse = |refusal| EngineError::Transition {
+            task_id: identity.task_id.clone(),
+            refusal,
+        };
         let mut next = identity.clone();
         next.status = status::apply(identity.status, Event::GivenUp).map_err(refuse)?;
         next.updated_at = at;
         next.revision += 1;
-        let mut changes = vec![Change::Identity { identity: Box::new(next.clone()) }];
-        for review in entry.reviews.iter().filter(|review| review.state == ReviewState::Pending) {
+        let mut changes = vec![Change::Identity {
+            identity: Box::new(next.clone()),
+        }];
+        for review in entry
+            .reviews
+            .iter()
+            .filter(|review| review.state == ReviewState::Pending)
+        {
             // A question about work that is given up needs no answer any more.
             let mut review = review.clone();
             let decision = crate::review::Decision {
@@ -221,13 +282,27 @@ pub fn abandon(engine: &Engine<'_>, request: &AbandonRequest) -> Result<Closed, 
                 fingerprint: None,
             };
             review.state = ReviewState::Applied { decision, at };
-            changes.push(Change::Review { review: Box::new(review) });
+            changes.push(Change::Review {
+                review: Box::new(review),
+            });
         }
         if let Some(reason) = &request.reason {
-            let note = Note { at, by: caller.actor().session, text: mask(&format!("given up: {reason}")) };
-            changes.push(Change::Note { task_id: identity.task_id.clone(), note });
+            let note = Note {
+                at,
+                by: caller.actor().session,
+                text: mask(&format!("given up: {reason}")),
+            };
+            changes.push(Change::Note {
+                task_id: identity.task_id.clone(),
+                note,
+            });
         }
-        let transition = Transition { at, actor: caller.actor(), operation: "abandon".to_owned(), changes };
+        let transition = Transition {
+            at,
+            actor: caller.actor(),
+            operation: "abandon".to_owned(),
+            changes,
+        };
         Ok((Some(transition), (next, entry.task.clone())))
     })?;
     let (identity, task) = committed.value;

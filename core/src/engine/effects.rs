@@ -2,7 +2,7 @@
 use super::{Engine, EngineError, PATIENCE, Site};
 use crate::agent::Effect;
 use crate::identity::{Identity, Task};
-use crate::ids::{AgentId, SessionRef};
+use crate::ids::AgentId;
 use crate::ledger::{Actor, Change, PendingEffect, Transition};
 use crate::paths::text_of_path;
 use crate::time::Time;
@@ -33,10 +33,26 @@ pub(super) fn settle(engine: &Engine<'_>, site: &Site, actor: &Actor) -> Result<
     let view = site.ledger.read()?;
     let root = text_of_path(&site.place().root);
     let mut done = Vec::new();
-    for pending in view.state.pending.iter().filter(|pending| pending.root == root) {
-        let Some(agent) = engine.agents.iter().find(|agent| agent.id() == pending.agent) else { continue };
-        if agent.apply(engine.env, site.place(), &pending.effect).is_ok() {
-            done.push(Change::Applied { effect_id: pending.effect_id.clone() });
+    for pending in view
+        .state
+        .pending
+        .iter()
+        .filter(|pending| pending.root == root)
+    {
+        let Some(agent) = engine
+            .agents
+            .iter()
+            .find(|agent| agent.id() == pending.agent)
+        else {
+            continue;
+        };
+        if agent
+            .apply(engine.env, site.place(), &pending.effect)
+            .is_ok()
+        {
+            done.push(Change::Applied {
+                effect_id: pending.effect_id.clone(),
+            });
         }
     }
     if done.is_empty() {
@@ -46,9 +62,9 @@ pub(super) fn settle(engine: &Engine<'_>, site: &Site, actor: &Actor) -> Result<
     site.ledger.transact(engine.clock, PATIENCE, |view| {
         let changes: Vec<Change> = done
             .iter()
-            .filter(|change| match change {
-                Change::Applied { effect_id } => view.state.pending.iter().any(|known| &known.effect_id == effect_id),
-                _ => false,
+            .filter(|change| {
+                matches!(change, Change::Applied { effect_id }
+                    if view.state.pending.iter().any(|known| &known.effect_id == effect_id))
             })
             .cloned()
             .collect();
@@ -67,7 +83,11 @@ pub(super) fn settle(engine: &Engine<'_>, site: &Site, actor: &Actor) -> Result<
 /// the next transition shows the task anew.
 pub(super) fn mirror(engine: &Engine<'_>, site: &Site, identity: &Identity, task: &Task) {
     let effect = mirrored(identity, task, identity.updated_at);
-    for agent in engine.agents.iter().filter(|agent| agent.mirrors(engine.env, site.place())) {
+    for agent in engine
+        .agents
+        .iter()
+        .filter(|agent| agent.mirrors(engine.env, site.place()))
+    {
         let _shown = agent.apply(engine.env, site.place(), &effect);
     }
 }
@@ -80,12 +100,12 @@ fn mirrored(identity: &Identity, task: &Task, at: Time) -> Effect {
         status: identity.status,
         allowed: task.boundary.allowed.clone(),
         avoided: task.boundary.avoided.clone(),
-        checks: task.plan.checks.iter().map(|check| check.command.clone()).collect(),
+        checks: task
+            .plan
+            .checks
+            .iter()
+            .map(|check| check.command.clone())
+            .collect(),
         at,
     }
-}
-
-/// Returns the session under which a repair by the next call is recorded.
-pub(super) fn actor_of(session: &SessionRef) -> Actor {
-    Actor { session: session.clone(), pid: std::process::id() }
 }

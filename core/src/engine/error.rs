@@ -4,7 +4,7 @@ use crate::error::{Exit, Explain};
 use crate::files::FileError;
 use crate::fingerprint::FingerprintError;
 use crate::ids::{InvalidId, SessionRef, TaskId};
-use crate::ledger::LedgerError;
+use crate::ledger::{LedgerError, TransactError};
 use crate::process::ProcessError;
 use crate::repository::RepositoryError;
 use crate::status::Refusal;
@@ -127,17 +127,36 @@ pub enum EngineError {
     /// A review was decided already.
     #[error("review {0} was decided already")]
     AlreadyDecided(String),
+    /// A record of ours is damaged, so that the question cannot be answered.
+    #[error("{}: {}", .0.path.display(), .0.message)]
+    Damaged(crate::issue::Issue),
     /// What was asked for is not allowed.
     #[error("{0}")]
     NotAllowed(String),
 }
 
+impl From<TransactError<Self>> for EngineError {
+    fn from(error: TransactError<Self>) -> Self {
+        match error {
+            TransactError::Ledger(error) => Self::Ledger(error),
+            TransactError::Decision(error) => error,
+        }
+    }
+}
+
 fn list(choices: &[Choice]) -> String {
-    choices.iter().map(|choice| format!("{} (session {})", choice.task_id, choice.session)).collect::<Vec<_>>().join(", ")
+    choices
+        .iter()
+        .map(|choice| format!("{} (session {})", choice.task_id, choice.session))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn why(judgement: &Judgement) -> String {
-    judgement.reasons.first().map_or_else(|| judgement.verdict.code().to_owned(), |reason| reason.message.clone())
+    judgement.reasons.first().map_or_else(
+        || judgement.verdict.code().to_owned(),
+        |reason| reason.message.clone(),
+    )
 }
 
 impl Explain for EngineError {
@@ -167,6 +186,7 @@ impl Explain for EngineError {
             Self::NoPlan(_) => "no-plan",
             Self::Incomplete(_) => "look-incomplete",
             Self::AlreadyDecided(_) => "review-decided",
+            Self::Damaged(_) => "ledger-damaged",
             Self::NotAllowed(_) => "not-allowed",
         }
     }
@@ -179,7 +199,9 @@ impl Explain for EngineError {
             Self::Agent(error) => return error.hint(),
             Self::File(error) => return error.hint(),
             Self::Process(error) => return error.hint(),
-            Self::NotInitialised(_) => "start a task with `git takeup start TITLE`, or only make the ledger with `git takeup init`",
+            Self::NotInitialised(_) => {
+                "start a task with `git takeup start TITLE`, or only make the ledger with `git takeup init`"
+            }
             Self::NoTask(_) => "`git takeup inspect --all` lists every task, finished ones too",
             Self::NoTasks => "start one with `git takeup start TITLE`",
             Self::NoSession(_) => "`git takeup inspect --all` lists every session",
@@ -187,15 +209,23 @@ impl Explain for EngineError {
             Self::Ambiguous(_) => "name the task, and with --from the session",
             Self::SessionUnknown => "name it with --session, or set TAKEUP_SESSION",
             Self::TaskExists { task_id, .. } => {
-                return Some(format!("take it up with `git takeup resume {task_id}`, or give the new task another title"));
+                return Some(format!(
+                    "take it up with `git takeup resume {task_id}`, or give the new task another title"
+                ));
             }
-            Self::AlreadyTakenUp { .. } => "one session continues a task; ask there, or take it up from that session when it has ended",
-            Self::Changed(_) => "look again with `git takeup inspect`, and confirm what it shows now",
+            Self::AlreadyTakenUp { .. } => {
+                "one session continues a task; ask there, or take it up from that session when it has ended"
+            }
+            Self::Changed(_) => {
+                "look again with `git takeup inspect`, and confirm what it shows now"
+            }
             Self::Refused { judgement, .. } => match judgement.verdict {
                 Verdict::HumanReview => "`git takeup review list` shows the question",
                 Verdict::InUse => "end that session first, or hand the task over from there",
                 Verdict::MismatchedRepository => "`git takeup inspect` says where it belongs",
-                Verdict::ResumeVerification | Verdict::StaleTask | Verdict::NotResumable => return None,
+                Verdict::ResumeVerification | Verdict::StaleTask | Verdict::NotResumable => {
+                    return None;
+                }
             },
             Self::Transition { refusal, .. } => match refusal {
                 Refusal::ReviewPending => "`git takeup review list` shows the question",
@@ -203,13 +233,23 @@ impl Explain for EngineError {
                 Refusal::Closed | Refusal::NoReview => return None,
             },
             Self::NotProved { .. } => "`git takeup next` says the next step",
-            Self::NoPlan(_) => "add one with `git takeup plan add 'COMMAND'`, or finish without proof with --no-checks",
+            Self::NoPlan(_) => {
+                "add one with `git takeup plan add 'COMMAND'`, or finish without proof with --no-checks"
+            }
+            Self::Damaged(_) => "`git takeup doctor` says what can be done",
             Self::Incomplete(_) => "mend what cannot be read and look again",
-            Self::NeedsConfirmation { .. } | Self::Id(_) | Self::AlreadyDecided(_) | Self::NotAllowed(_) => return None,
+            Self::NeedsConfirmation { .. }
+            | Self::Id(_)
+            | Self::AlreadyDecided(_)
+            | Self::NotAllowed(_) => return None,
         };
         Some(hint.to_owned())
     }
 
+    #[expect(
+        clippy::match_same_arms,
+        reason = "one arm a kind of failure reads better than one arm a status"
+    )]
     fn exit(&self) -> Exit {
         match self {
             Self::Repository(error) => error.exit(),
@@ -219,9 +259,16 @@ impl Explain for EngineError {
             Self::File(error) => error.exit(),
             Self::Process(error) => error.exit(),
             Self::Id(_) | Self::SessionUnknown => Exit::Usage,
-            Self::NotInitialised(_) | Self::NoTask(_) | Self::NoTasks | Self::NoSession(_) | Self::NoReview(_) => Exit::Missing,
+            Self::NotInitialised(_)
+            | Self::NoTask(_)
+            | Self::NoTasks
+            | Self::NoSession(_)
+            | Self::NoReview(_) => Exit::Missing,
             Self::Ambiguous(_) | Self::NeedsConfirmation { .. } => Exit::Confirm,
-            Self::TaskExists { .. } | Self::AlreadyTakenUp { .. } | Self::Changed(_) | Self::AlreadyDecided(_) => Exit::Conflict,
+            Self::TaskExists { .. }
+            | Self::AlreadyTakenUp { .. }
+            | Self::Changed(_)
+            | Self::AlreadyDecided(_) => Exit::Conflict,
             Self::Refused { judgement, .. } => match judgement.verdict {
                 Verdict::InUse => Exit::Conflict,
                 Verdict::HumanReview => Exit::Confirm,
@@ -230,13 +277,23 @@ impl Explain for EngineError {
                 | Verdict::NotResumable
                 | Verdict::MismatchedRepository => Exit::No,
             },
-            Self::Transition { refusal: Refusal::ReviewPending, .. } => Exit::Confirm,
-            Self::Transition { .. } | Self::NotProved { .. } | Self::NoPlan(_) | Self::Incomplete(_) | Self::NotAllowed(_) => {
-                Exit::No
-            }
+            Self::Transition {
+                refusal: Refusal::ReviewPending,
+                ..
+            } => Exit::Confirm,
+            Self::Transition { .. }
+            | Self::NotProved { .. }
+            | Self::NoPlan(_)
+            | Self::Incomplete(_)
+            | Self::Damaged(_)
+            | Self::NotAllowed(_) => Exit::No,
         }
     }
 
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "no other failure passes by itself"
+    )]
     fn retryable(&self) -> bool {
         match self {
             Self::Repository(error) => error.retryable(),

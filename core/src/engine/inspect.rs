@@ -78,7 +78,11 @@ pub struct LookView {
 impl LookView {
     /// Shows how a look was taken.
     pub(super) fn of(look: &Look) -> Self {
-        Self { method: look.method, fallback: look.fallback.clone(), counters: look.counters }
+        Self {
+            method: look.method,
+            fallback: look.fallback.clone(),
+            counters: look.counters,
+        }
     }
 }
 
@@ -99,7 +103,12 @@ impl RepositoryView {
 /// Looks, judges and changes nothing.
 pub fn inspect(engine: &Engine<'_>, request: &InspectRequest) -> Result<Inspection, EngineError> {
     let site = Site::open(engine)?;
-    let caller = Caller::find(engine, request.session.as_deref(), request.agent.as_deref(), None)?;
+    let caller = Caller::find(
+        engine,
+        request.session.as_deref(),
+        request.agent.as_deref(),
+        None,
+    )?;
     let look = site.look(engine, false, request.verify)?;
     let gatherer = Gatherer::new(engine, &site, &caller, &look);
     let mut candidates = gatherer.all(&site.view)?;
@@ -110,7 +119,9 @@ pub fn inspect(engine: &Engine<'_>, request: &InspectRequest) -> Result<Inspecti
             Err(EngineError::NoTask(_)) => text.clone(),
             Err(error) => return Err(error),
         };
-        candidates.retain(|candidate| candidate.identity.task_id.as_str() == wanted || &candidate.identity.title == text);
+        candidates.retain(|candidate| {
+            candidate.identity.task_id.as_str() == wanted || &candidate.identity.title == text
+        });
         if candidates.is_empty() {
             return Err(EngineError::NoTask(text.clone()));
         }

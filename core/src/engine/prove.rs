@@ -102,12 +102,17 @@ pub struct Evaluation {
 /// Compares the present content with boundary and plan.
 pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, EngineError> {
     let site = Site::open_used(engine)?;
-    let caller = Caller::find(engine, which.session.as_deref(), which.agent.as_deref(), None)?;
+    let caller = Caller::find(
+        engine,
+        which.session.as_deref(),
+        which.agent.as_deref(),
+        None,
+    )?;
     super::review::apply_decided(engine, &site, &caller)?;
     let view = site.ledger.read()?;
     let identity = select::own_one(&site, &view.state, &caller, which.task.as_deref())?.clone();
     let look = site.look(engine, true, false)?;
-    let outside = outside(&site, entry_of(&view, &identity.task_id)?, &identity, &look)?;
+    let outside = outside(&site, entry_of(&view, &identity.task_id)?, &identity, &look);
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         evaluated(engine, &site, &caller, which, view, &look, &outside, at)
@@ -119,10 +124,16 @@ pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, Engine
     }
     let proved = review_id.is_none()
         && look.record.incomplete.is_none()
-        && !(task.plan.checks.is_empty() && !task.plan.no_checks)
+        && (task.plan.no_checks || !task.plan.checks.is_empty())
         && evidence.iter().all(|check| check.proof == Proof::Fresh);
     Ok(Evaluation {
-        next: next_step(&identity, &task.plan, &evidence, review_id.as_deref(), look.record.incomplete.as_deref()),
+        next: next_step(
+            &identity,
+            &task.plan,
+            &evidence,
+            review_id.as_deref(),
+            look.record.incomplete.as_deref(),
+        ),
         identity: IdentityView::of(&identity, &title),
         fingerprint: look.record.fingerprint.as_ref().map(ToString::to_string),
         evidence,
@@ -134,17 +145,29 @@ pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, Engine
 }
 
 /// Lists the paths changed since the task began that its boundary does not allow.
-fn outside(site: &Site, entry: &TaskEntry, identity: &Identity, look: &Look) -> Result<Vec<Changed>, EngineError> {
+fn outside(site: &Site, entry: &TaskEntry, identity: &Identity, look: &Look) -> Vec<Changed> {
     let boundary = &entry.task.boundary;
     if boundary.allowed.is_empty() && boundary.avoided.is_empty() {
-        return Ok(Vec::new());
+        return Vec::new();
     }
-    let Some(base) = &identity.base else { return Ok(Vec::new()) };
-    let changes = changes::between(site.repository.git(), &base.tree, &look.record, boundary)?;
-    Ok(changes.paths.into_iter().filter(|changed| !changed.inside_boundary).collect())
+    let Some(base) = &identity.base else {
+        return Vec::new();
+    };
+    let changes = changes::between(site.repository.git(), &base.tree, &look.record, boundary);
+    changes
+        .paths
+        .into_iter()
+        .filter(|changed| !changed.inside_boundary)
+        .collect()
 }
 
-type Evaluated = (Identity, String, Vec<CheckView>, Option<String>, crate::identity::Task);
+type Evaluated = (
+    Identity,
+    String,
+    Vec<CheckView>,
+    Option<String>,
+    crate::identity::Task,
+);
 
 #[expect(clippy::too_many_arguments, reason = "the facts of one pure decision")]
 fn evaluated(
@@ -160,39 +183,82 @@ fn evaluated(
     let identity = select::own_one(site, &view.state, caller, which.task.as_deref())?;
     let entry = entry_of(view, &identity.task_id)?;
     let title = entry.task.title.clone();
-    let evidence =
-        check_views(&entry.task.plan, &entry.evidence, look.record.fingerprint.as_ref(), engine.settings.count_reported);
-    let waiting = entry.reviews.iter().find(|review| !matches!(review.state, ReviewState::Applied { .. }));
+    let evidence = check_views(
+        &entry.task.plan,
+        &entry.evidence,
+        look.record.fingerprint.as_ref(),
+        engine.settings.count_reported,
+    );
+    let waiting = entry
+        .reviews
+        .iter()
+        .find(|review| !matches!(review.state, ReviewState::Applied { .. }));
     if let Some(review) = waiting {
         let id = review.review_id.to_string();
-        return Ok((None, (identity.clone(), title, evidence, Some(id), entry.task.clone())));
+        return Ok((
+            None,
+            (
+                identity.clone(),
+                title,
+                evidence,
+                Some(id),
+                entry.task.clone(),
+            ),
+        ));
     }
-    let refuse = |refusal| EngineError::Transition { task_id: identity.task_id.clone(), refusal };
+    let refuse = |refusal| EngineError::Transition {
+        task_id: identity.task_id.clone(),
+        refusal,
+    };
     let all_fresh = evidence.iter().all(|check| check.proof == Proof::Fresh);
     let mut changes = Vec::new();
     let mut review_id = None;
     let event = if outside.is_empty() {
-        if all_fresh { Event::EvaluatedProved } else { Event::EvaluatedUnproved }
+        if all_fresh {
+            Event::EvaluatedProved
+        } else {
+            Event::EvaluatedUnproved
+        }
     } else {
         let review = super::review::boundary_review(entry, identity, outside, look, at)?;
         review_id = Some(review.review_id.to_string());
-        changes.push(Change::Review { review: Box::new(review) });
+        changes.push(Change::Review {
+            review: Box::new(review),
+        });
         Event::ReviewRequested
     };
     let mut next = identity.clone();
     next.status = status::apply(identity.status, event).map_err(refuse)?;
-    let known = identity.latest.as_ref().is_some_and(|latest| latest.tree == look.record && !latest.provenance.provisional);
+    let known = identity
+        .latest
+        .as_ref()
+        .is_some_and(|latest| latest.tree == look.record && !latest.provenance.provisional);
     if !known {
-        next.latest = Some(record(look, ProvenanceEvent::Evaluate, at, &identity.session));
+        next.latest = Some(record(
+            look,
+            ProvenanceEvent::Evaluate,
+            at,
+            &identity.session,
+        ));
     }
     if next == *identity && changes.is_empty() {
         return Ok((None, (next, title, evidence, None, entry.task.clone())));
     }
     next.updated_at = at;
     next.revision += 1;
-    changes.push(Change::Identity { identity: Box::new(next.clone()) });
-    let transition = Transition { at, actor: caller.actor(), operation: "evaluate".to_owned(), changes };
-    Ok((Some(transition), (next, title, evidence, review_id, entry.task.clone())))
+    changes.push(Change::Identity {
+        identity: Box::new(next.clone()),
+    });
+    let transition = Transition {
+        at,
+        actor: caller.actor(),
+        operation: "evaluate".to_owned(),
+        changes,
+    };
+    Ok((
+        Some(transition),
+        (next, title, evidence, review_id, entry.task.clone()),
+    ))
 }
 
 /// Says the one next step. Pure.
@@ -219,13 +285,34 @@ fn next_step(
     }
     let unproved = evidence.iter().find(|check| check.proof != Proof::Fresh);
     match unproved {
-        Some(check) if check.proof == Proof::Failed => NextView::new("repair", &["git", "takeup", "show", task]),
-        Some(check) => {
-            let head = NextView::new("check", &["git", "takeup", "check", "--task", task, "--session", session, "--"]);
-            let command = head.command.map(|head| format!("{head} {}", check.command));
-            NextView { action: "check".to_owned(), command }
+        Some(check) if check.proof == Proof::Failed => {
+            NextView::new("repair", &["git", "takeup", "show", task])
         }
-        None => NextView::new("finalize", &["git", "takeup", "next", task, "--session", session]),
+        Some(check) => {
+            let number = evidence
+                .iter()
+                .position(|other| other == check)
+                .map_or(1, |index| index + 1)
+                .to_string();
+            NextView::new(
+                "check",
+                &[
+                    "git",
+                    "takeup",
+                    "check",
+                    "--task",
+                    task,
+                    "--session",
+                    session,
+                    "--planned",
+                    &number,
+                ],
+            )
+        }
+        None => NextView::new(
+            "finalize",
+            &["git", "takeup", "next", task, "--session", session],
+        ),
     }
 }
 
@@ -257,7 +344,10 @@ pub fn next(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineError>
     };
     match super::finish(engine, &request) {
         Ok(closed) => Ok(NextStep {
-            next: NextView::new("show", &["git", "takeup", "show", closed.identity.task_id.as_str()]),
+            next: NextView::new(
+                "show",
+                &["git", "takeup", "show", closed.identity.task_id.as_str()],
+            ),
             next_action: "finalize".to_owned(),
             finalized: true,
             identity: closed.identity,
@@ -268,7 +358,10 @@ pub fn next(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineError>
             EngineError::NotProved { .. }
             | EngineError::NoPlan(_)
             | EngineError::Incomplete(_)
-            | EngineError::Transition { refusal: status::Refusal::ReviewPending | status::Refusal::Stale, .. },
+            | EngineError::Transition {
+                refusal: status::Refusal::ReviewPending | status::Refusal::Stale,
+                ..
+            },
         ) => look_ahead(engine, which),
         Err(error) => Err(error),
     }
@@ -277,12 +370,21 @@ pub fn next(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineError>
 /// Says the next step without taking it.
 fn look_ahead(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineError> {
     let site = Site::open_used(engine)?;
-    let caller = Caller::find(engine, which.session.as_deref(), which.agent.as_deref(), None)?;
+    let caller = Caller::find(
+        engine,
+        which.session.as_deref(),
+        which.agent.as_deref(),
+        None,
+    )?;
     let identity = select::own_one(&site, &site.view.state, &caller, which.task.as_deref())?;
     let entry = entry_of(&site.view, &identity.task_id)?;
     let look = site.look(engine, false, false)?;
-    let evidence =
-        check_views(&entry.task.plan, &entry.evidence, look.record.fingerprint.as_ref(), engine.settings.count_reported);
+    let evidence = check_views(
+        &entry.task.plan,
+        &entry.evidence,
+        look.record.fingerprint.as_ref(),
+        engine.settings.count_reported,
+    );
     let review = entry
         .reviews
         .iter()
@@ -292,7 +394,13 @@ fn look_ahead(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineErro
         let task = identity.task_id.as_str();
         NextView::new("resume", &["git", "takeup", "resume", task, "--rebuild"])
     } else {
-        next_step(identity, &entry.task.plan, &evidence, review, look.record.incomplete.as_deref())
+        next_step(
+            identity,
+            &entry.task.plan,
+            &evidence,
+            review,
+            look.record.incomplete.as_deref(),
+        )
     };
     Ok(NextStep {
         identity: IdentityView::of(identity, &entry.task.title),
@@ -323,38 +431,79 @@ pub enum PlanEdit {
 }
 
 /// Changes the plan of a task. Adding what is there, or removing what is not, changes nothing.
-pub fn edit_plan(engine: &Engine<'_>, which: &Which, edit: &PlanEdit) -> Result<(TaskId, Plan), EngineError> {
+pub fn edit_plan(
+    engine: &Engine<'_>,
+    which: &Which,
+    edit: &PlanEdit,
+) -> Result<(TaskId, Plan), EngineError> {
     let site = Site::open_used(engine)?;
-    let caller = Caller::find(engine, which.session.as_deref(), which.agent.as_deref(), None)?;
+    let caller = Caller::find(
+        engine,
+        which.session.as_deref(),
+        which.agent.as_deref(),
+        None,
+    )?;
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         let task_id = meant(&site, view, &caller, which)?;
         let entry = entry_of(view, &task_id)?;
         let mut task = entry.task.clone();
         match edit {
-            PlanEdit::Add { command, source, must_fail } => {
+            PlanEdit::Add {
+                command,
+                source,
+                must_fail,
+            } => {
                 let command = mask(command.trim());
                 if command.is_empty() {
-                    return Err(EngineError::NotAllowed("a check needs a command".to_owned()));
+                    return Err(EngineError::NotAllowed(
+                        "a check needs a command".to_owned(),
+                    ));
                 }
-                let check = Check { command, source: source.clone(), must_fail: must_fail.as_deref().map(mask) };
-                match task.plan.checks.iter_mut().find(|known| known.command == check.command) {
+                let check = Check {
+                    command,
+                    source: source.clone(),
+                    must_fail: must_fail.as_deref().map(mask),
+                };
+                match task
+                    .plan
+                    .checks
+                    .iter_mut()
+                    .find(|known| known.command == check.command)
+                {
                     Some(known) => *known = check,
                     None => task.plan.checks.push(check),
                 }
                 task.plan.no_checks = false;
             }
             PlanEdit::Remove(text) => {
-                let number = text.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-                let index = task.plan.checks.iter().position(|check| &check.command == text).or(number);
+                let number = text
+                    .parse::<usize>()
+                    .ok()
+                    .and_then(|number| number.checked_sub(1));
+                let index = task
+                    .plan
+                    .checks
+                    .iter()
+                    .position(|check| &check.command == text)
+                    .or(number);
                 match index.filter(|index| *index < task.plan.checks.len()) {
                     Some(index) => {
                         task.plan.checks.remove(index);
                     }
-                    None => return Err(EngineError::NotAllowed(format!("the plan has no check {text:?}"))),
+                    None => {
+                        return Err(EngineError::NotAllowed(format!(
+                            "the plan has no check {text:?}"
+                        )));
+                    }
                 }
             }
-            PlanEdit::NoChecks => task.plan = Plan { checks: Vec::new(), no_checks: true },
+            PlanEdit::NoChecks => {
+                task.plan = Plan {
+                    checks: Vec::new(),
+                    no_checks: true,
+                }
+            }
         }
         let plan = task.plan.clone();
         let transition = (task != entry.task).then(|| Transition {
@@ -372,14 +521,24 @@ pub fn edit_plan(engine: &Engine<'_>, which: &Which, edit: &PlanEdit) -> Result<
 fn meant(site: &Site, view: &View, caller: &Caller, which: &Which) -> Result<TaskId, EngineError> {
     match (&which.task, &which.session) {
         (Some(text), None) => Ok(select::task(&view.state, text)?.task.task_id.clone()),
-        (task, _) => Ok(select::own_one(site, &view.state, caller, task.as_deref())?.task_id.clone()),
+        (task, _) => Ok(select::own_one(site, &view.state, caller, task.as_deref())?
+            .task_id
+            .clone()),
     }
 }
 
 /// Returns the task that is meant and its plan. Reads only.
-pub fn plan_of(engine: &Engine<'_>, which: &Which) -> Result<(TaskId, Plan, Vec<crate::propose::Proposal>), EngineError> {
+pub fn plan_of(
+    engine: &Engine<'_>,
+    which: &Which,
+) -> Result<(TaskId, Plan, Vec<crate::propose::Proposal>), EngineError> {
     let site = Site::open_used(engine)?;
-    let caller = Caller::find(engine, which.session.as_deref(), which.agent.as_deref(), None)?;
+    let caller = Caller::find(
+        engine,
+        which.session.as_deref(),
+        which.agent.as_deref(),
+        None,
+    )?;
     let task_id = meant(&site, &site.view, &caller, which)?;
     let plan = entry_of(&site.view, &task_id)?.task.plan.clone();
     Ok((task_id, plan, crate::propose::propose(&site.place().root)))
@@ -417,9 +576,18 @@ pub struct RunReport {
 }
 
 /// Records a run of a check as evidence.
-pub fn add_evidence(engine: &Engine<'_>, which: &Which, report: RunReport) -> Result<Evidence, EngineError> {
+pub fn add_evidence(
+    engine: &Engine<'_>,
+    which: &Which,
+    report: &RunReport,
+) -> Result<Evidence, EngineError> {
     let site = Site::open_used(engine)?;
-    let caller = Caller::find(engine, which.session.as_deref(), which.agent.as_deref(), None)?;
+    let caller = Caller::find(
+        engine,
+        which.session.as_deref(),
+        which.agent.as_deref(),
+        None,
+    )?;
     let at = engine.clock.now();
     let command = mask(&report.command);
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
@@ -441,8 +609,15 @@ pub fn add_evidence(engine: &Engine<'_>, which: &Which, report: RunReport) -> Re
             source: report.source,
             control: report.control.clone(),
         };
-        let changes = vec![Change::Evidence { evidence: Box::new(evidence.clone()) }];
-        let transition = Transition { at, actor: caller.actor(), operation: "check".to_owned(), changes };
+        let changes = vec![Change::Evidence {
+            evidence: Box::new(evidence.clone()),
+        }];
+        let transition = Transition {
+            at,
+            actor: caller.actor(),
+            operation: "check".to_owned(),
+            changes,
+        };
         Ok((Some(transition), evidence))
     })?;
     Ok(committed.value)

@@ -87,7 +87,11 @@ pub struct Resumed {
 pub fn resume(engine: &Engine<'_>, request: &ResumeRequest) -> Result<Resumed, EngineError> {
     let site = Site::open_used(engine).or_else(|error| {
         // Work that only an agent's own store knows can be taken up where takeup was never used; confirming makes the ledger.
-        if request.confirm == Confirm::No { Err(error) } else { Site::open_or_init(engine) }
+        if request.confirm == Confirm::No {
+            Err(error)
+        } else {
+            Site::open_or_init(engine)
+        }
     })?;
     let to = request.to.as_deref();
     let mut caller = Caller::find(engine, to, request.agent.as_deref(), request.pid)?;
@@ -98,12 +102,21 @@ pub fn resume(engine: &Engine<'_>, request: &ResumeRequest) -> Result<Resumed, E
         if caller.session.is_none() {
             let name = made_up.get_or_insert_with(|| {
                 names::memorable(|name| {
-                    let identities = view.state.tasks.values().flat_map(|entry| &entry.identities);
-                    identities.into_iter().any(|identity| identity.session.id.as_str() == name)
+                    let identities = view
+                        .state
+                        .tasks
+                        .values()
+                        .flat_map(|entry| &entry.identities);
+                    identities
+                        .into_iter()
+                        .any(|identity| identity.session.id.as_str() == name)
                 })
             });
             caller.session = Some(SessionRef::new(
-                request.agent.as_deref().map_or_else(|| Ok(crate::ids::AgentId::person()), crate::ids::AgentId::new)?,
+                request.agent.as_deref().map_or_else(
+                    || Ok(crate::ids::AgentId::person()),
+                    crate::ids::AgentId::new,
+                )?,
                 SessionId::new(name.as_str())?,
             ));
         }
@@ -129,7 +142,13 @@ fn attempt(
         return Ok(Some(answer));
     }
     let gatherer = Gatherer::new(engine, site, caller, look);
-    let candidate = choose(gatherer.all(view)?, &view.state, request, &target, engine.clock.now())?;
+    let candidate = choose(
+        gatherer.all(view)?,
+        &view.state,
+        request,
+        &target,
+        engine.clock.now(),
+    )?;
     let task_id = candidate.identity.task_id.clone();
     permit(&candidate, request, &target)?;
 
@@ -138,15 +157,19 @@ fn attempt(
     let now = record(look, ProvenanceEvent::TakeUp, at, &target);
     let source_session = candidate.session();
     let same_session = source_session == target;
-    let effect = look.record.fingerprint.clone().map(|fingerprint| Effect::TakenUp {
-        task_id: task_id.clone(),
-        title: candidate.identity.title.clone(),
-        source: source_session.clone(),
-        target: target.clone(),
-        fingerprint,
-        compatible,
-        at,
-    });
+    let effect = look
+        .record
+        .fingerprint
+        .clone()
+        .map(|fingerprint| Effect::TakenUp {
+            task_id: task_id.clone(),
+            title: candidate.identity.title.clone(),
+            source: source_session.clone(),
+            target: target.clone(),
+            fingerprint,
+            compatible,
+            at,
+        });
     let decided = match (&effect, same_session) {
         (Some(effect), false) => effects::decided(engine, site, None, effect),
         _ => Vec::new(),
@@ -168,7 +191,10 @@ fn attempt(
             }
             (None, None) => return Err(EngineError::Changed(format!("task {task_id}"))),
         };
-        let refuse = |refusal| EngineError::Transition { task_id: task_id.clone(), refusal };
+        let refuse = |refusal| EngineError::Transition {
+            task_id: task_id.clone(),
+            refusal,
+        };
         if same_session {
             if compatible {
                 return Ok((None, Some((None, source))));
@@ -181,13 +207,21 @@ fn attempt(
             identity.process = caller.process.clone().or(identity.process);
             identity.updated_at = at;
             identity.revision += 1;
-            changes.push(Change::Identity { identity: Box::new(identity.clone()) });
-            let transition = Transition { at, actor: caller.actor(), operation: "resume".to_owned(), changes };
+            changes.push(Change::Identity {
+                identity: Box::new(identity.clone()),
+            });
+            let transition = Transition {
+                at,
+                actor: caller.actor(),
+                operation: "resume".to_owned(),
+                changes,
+            };
             return Ok((Some(transition), Some((None, identity))));
         }
         let mut abandoned = source.clone();
         if !compatible {
-            abandoned.status = status::apply(abandoned.status, Event::FoundStale).map_err(refuse)?;
+            abandoned.status =
+                status::apply(abandoned.status, Event::FoundStale).map_err(refuse)?;
         }
         abandoned.status = status::apply(abandoned.status, Event::TakenUp).map_err(refuse)?;
         abandoned.resumed_to = Some(target.clone());
@@ -199,7 +233,11 @@ fn attempt(
             session: target.clone(),
             place: place.clone(),
             status: Status::VerificationRequired,
-            base: if compatible { source.base.clone().or_else(|| Some(now.clone())) } else { Some(now.clone()) },
+            base: if compatible {
+                source.base.clone().or_else(|| Some(now.clone()))
+            } else {
+                Some(now.clone())
+            },
             latest: Some(now.clone()),
             process: caller.process.clone(),
             closing: None,
@@ -212,19 +250,35 @@ fn attempt(
         };
         // One task is held by one session: what else was open of it ends with the source.
         for other in entry.iter().flat_map(|entry| &entry.identities) {
-            if !other.status.is_closed() && other.session != source.session && other.session != target {
+            if !other.status.is_closed()
+                && other.session != source.session
+                && other.session != target
+            {
                 let mut other = other.clone();
                 other.status = status::apply(other.status, Event::TakenUp).map_err(refuse)?;
                 other.resumed_to = Some(target.clone());
                 other.updated_at = at;
                 other.revision += 1;
-                changes.push(Change::Identity { identity: Box::new(other) });
+                changes.push(Change::Identity {
+                    identity: Box::new(other),
+                });
             }
         }
-        changes.push(Change::Identity { identity: Box::new(abandoned.clone()) });
-        changes.push(Change::Identity { identity: Box::new(identity.clone()) });
-        changes.extend(decided.iter().map(|effect| Change::Decided { effect: Box::new(effect.clone()) }));
-        let transition = Transition { at, actor: caller.actor(), operation: "resume".to_owned(), changes };
+        changes.push(Change::Identity {
+            identity: Box::new(abandoned.clone()),
+        });
+        changes.push(Change::Identity {
+            identity: Box::new(identity.clone()),
+        });
+        changes.extend(decided.iter().map(|effect| Change::Decided {
+            effect: Box::new(effect.clone()),
+        }));
+        let transition = Transition {
+            at,
+            actor: caller.actor(),
+            operation: "resume".to_owned(),
+            changes,
+        };
         Ok((Some(transition), Some((Some(abandoned), identity))))
     })?;
     let wrote = committed.wrote;
@@ -236,7 +290,11 @@ fn attempt(
             agent: identity.session.agent.to_string(),
             next: evaluate_next(&identity),
             identity: IdentityView::of(&identity, title),
-            changes: if compatible { None } else { candidate.changes.clone() },
+            changes: if compatible {
+                None
+            } else {
+                candidate.changes.clone()
+            },
             open_effects: candidate.open_effects.clone(),
             wrote,
         }
@@ -250,11 +308,25 @@ fn seq_of(view: &View, task_id: &TaskId) -> Option<u64> {
 
 fn evaluate_next(identity: &Identity) -> NextView {
     let task = identity.task_id.as_str();
-    NextView::new("evaluate", &["git", "takeup", "evaluate", task, "--session", identity.session.id.as_str()])
+    NextView::new(
+        "evaluate",
+        &[
+            "git",
+            "takeup",
+            "evaluate",
+            task,
+            "--session",
+            identity.session.id.as_str(),
+        ],
+    )
 }
 
 /// Finds the answer of an earlier, equal call: the target holds the task already, taken up from the session that is named.
-fn repeated(state: &State, request: &ResumeRequest, target: &SessionRef) -> Result<Option<Resumed>, EngineError> {
+fn repeated(
+    state: &State,
+    request: &ResumeRequest,
+    target: &SessionRef,
+) -> Result<Option<Resumed>, EngineError> {
     let wanted = match &request.task {
         Some(text) => match select::task(state, text) {
             Ok(entry) => Some(entry.task.task_id.clone()),
@@ -266,23 +338,39 @@ fn repeated(state: &State, request: &ResumeRequest, target: &SessionRef) -> Resu
     let held: Vec<_> = state
         .tasks
         .values()
-        .filter(|entry| wanted.as_ref().is_none_or(|wanted| wanted == &entry.task.task_id))
+        .filter(|entry| {
+            wanted
+                .as_ref()
+                .is_none_or(|wanted| wanted == &entry.task.task_id)
+        })
         .filter_map(|entry| {
-            let identity = entry.identity(target).filter(|identity| !identity.status.is_closed())?;
+            let identity = entry
+                .identity(target)
+                .filter(|identity| !identity.status.is_closed())?;
             let source = entry.identity(identity.resumed_from.as_ref()?)?;
             let from = request.from.as_deref();
-            (source.resumed_to.as_ref() == Some(target) && from.is_none_or(|from| select::names(from, &source.session)))
-                .then_some((entry, identity, source))
+            (source.resumed_to.as_ref() == Some(target)
+                && from.is_none_or(|from| select::names(from, &source.session)))
+            .then_some((entry, identity, source))
         })
         .collect();
-    let [(entry, identity, source)] = held.as_slice() else { return Ok(None) };
+    let [(entry, identity, source)] = held.as_slice() else {
+        return Ok(None);
+    };
     if request.from.is_none() && request.task.is_none() {
         return Ok(None);
     }
     let title = entry.task.title.as_str();
-    let stale = identity.base.as_ref().is_some_and(|base| base.provenance.event == ProvenanceEvent::TakeUp);
+    let stale = identity
+        .base
+        .as_ref()
+        .is_some_and(|base| base.provenance.event == ProvenanceEvent::TakeUp);
     Ok(Some(Resumed {
-        verdict: if stale { Verdict::StaleTask } else { Verdict::ResumeVerification },
+        verdict: if stale {
+            Verdict::StaleTask
+        } else {
+            Verdict::ResumeVerification
+        },
         source: Some(IdentityView::of(source, title)),
         agent: identity.session.agent.to_string(),
         identity: IdentityView::of(identity, title),
@@ -308,7 +396,9 @@ fn choose(
             Err(EngineError::NoTask(_)) => text.clone(),
             Err(error) => return Err(error),
         };
-        matching.retain(|candidate| candidate.identity.task_id.as_str() == wanted || &candidate.identity.title == text);
+        matching.retain(|candidate| {
+            candidate.identity.task_id.as_str() == wanted || &candidate.identity.title == text
+        });
         if matching.is_empty() {
             return Err(EngineError::NoTask(text.clone()));
         }
@@ -320,7 +410,10 @@ fn choose(
         }
     }
     if let Confirm::Token(token) = &request.confirm {
-        return match matching.iter().position(|candidate| candidate.token.as_ref() == Some(token)) {
+        return match matching
+            .iter()
+            .position(|candidate| candidate.token.as_ref() == Some(token))
+        {
             Some(index) => Ok(matching.swap_remove(index)),
             None => Err(stale_token(&matching)),
         };
@@ -328,7 +421,11 @@ fn choose(
     let closed = |candidate: &Candidate| candidate.verdict == Verdict::NotResumable;
     let elsewhere = |candidate: &Candidate| candidate.verdict == Verdict::MismatchedRepository;
     let open: Vec<usize> = (0..matching.len())
-        .filter(|index| matching.get(*index).is_some_and(|candidate| !closed(candidate) && !elsewhere(candidate)))
+        .filter(|index| {
+            matching
+                .get(*index)
+                .is_some_and(|candidate| !closed(candidate) && !elsewhere(candidate))
+        })
         .collect();
     let pick = match open.as_slice() {
         [one] => *one,
@@ -339,7 +436,11 @@ fn choose(
             let own: Vec<_> = several
                 .iter()
                 .copied()
-                .filter(|index| matching.get(*index).is_some_and(|candidate| &candidate.session() == target))
+                .filter(|index| {
+                    matching
+                        .get(*index)
+                        .is_some_and(|candidate| &candidate.session() == target)
+                })
                 .collect();
             match own.as_slice() {
                 [one] => *one,
@@ -374,12 +475,18 @@ fn choose(
 fn just_taken_up(candidate: &Candidate, now: Time) -> bool {
     candidate.identity.resumed_from_session_id.is_some()
         && now.since(candidate.identity.updated_at) < JUST_NOW
-        && !matches!(candidate.liveness, Liveness::Ended { .. } | Liveness::Crashed { .. })
+        && !matches!(
+            candidate.liveness,
+            Liveness::Ended { .. } | Liveness::Crashed { .. }
+        )
 }
 
 /// Says what a token that fits nothing means: somebody was first, or something changed.
 fn stale_token(candidates: &[Candidate]) -> EngineError {
-    match candidates.iter().find(|candidate| candidate.resumed_to.is_some()) {
+    match candidates
+        .iter()
+        .find(|candidate| candidate.resumed_to.is_some())
+    {
         Some(candidate) if candidates.len() <= 2 => already(candidate),
         _ => EngineError::Changed("what the token was given for".to_owned()),
     }
@@ -392,17 +499,27 @@ fn already(candidate: &Candidate) -> EngineError {
             winner: winner.clone(),
             at: candidate.identity.updated_at,
         },
-        None => EngineError::Refused { task_id: candidate.identity.task_id.clone(), judgement: candidate.judgement() },
+        None => EngineError::Refused {
+            task_id: candidate.identity.task_id.clone(),
+            judgement: candidate.judgement(),
+        },
     }
 }
 
 /// Demands that the verdict allows it and that the confirmation is for this.
-fn permit(candidate: &Candidate, request: &ResumeRequest, target: &SessionRef) -> Result<(), EngineError> {
+fn permit(
+    candidate: &Candidate,
+    request: &ResumeRequest,
+    target: &SessionRef,
+) -> Result<(), EngineError> {
     let task_id = candidate.identity.task_id.clone();
     match candidate.verdict {
         Verdict::NotResumable => return Err(already(candidate)),
         Verdict::MismatchedRepository | Verdict::HumanReview | Verdict::InUse => {
-            return Err(EngineError::Refused { task_id, judgement: candidate.judgement() });
+            return Err(EngineError::Refused {
+                task_id,
+                judgement: candidate.judgement(),
+            });
         }
         Verdict::ResumeVerification | Verdict::StaleTask => {}
     }
@@ -413,9 +530,19 @@ fn permit(candidate: &Candidate, request: &ResumeRequest, target: &SessionRef) -
         Confirm::Token(_) | Confirm::Rebuild => Ok(()),
         Confirm::Plainly if !stale => Ok(()),
         Confirm::No | Confirm::Plainly => {
-            let reason = candidate.reasons.first().map_or("", |reason| reason.message.as_str());
+            let reason = candidate
+                .reasons
+                .first()
+                .map_or("", |reason| reason.message.as_str());
             let token = candidate.token.clone().unwrap_or_default();
-            let words = ["git", "takeup", "resume", task_id.as_str(), "--from", candidate.identity.session_id.as_str()];
+            let words = [
+                "git",
+                "takeup",
+                "resume",
+                task_id.as_str(),
+                "--from",
+                candidate.identity.session_id.as_str(),
+            ];
             let mut words = words.to_vec();
             if target.id != SessionId::terminal() && request.to.is_some() {
                 words.extend(["--to", target.id.as_str()]);
@@ -437,9 +564,13 @@ fn import(
 ) -> Option<(Task, Identity)> {
     let (boundary, plan) = match &candidate.source {
         Source::Ledger => return None,
-        Source::Session(_) => (Boundary::default(), Plan::default()),
+        Source::Session => (Boundary::default(), Plan::default()),
         Source::Foreign(task) => (
-            Boundary { allowed: task.allowed.clone(), avoided: task.avoided.clone(), ..Boundary::default() },
+            Boundary {
+                allowed: task.allowed.clone(),
+                avoided: task.avoided.clone(),
+                ..Boundary::default()
+            },
             Plan {
                 checks: task
                     .checks
@@ -455,12 +586,22 @@ fn import(
         ),
     };
     let task_id: TaskId = candidate.identity.task_id.clone();
-    let task = Task { task_id: task_id.clone(), title: mask(&candidate.identity.title), boundary, plan, created_at: at };
+    let task = Task {
+        task_id: task_id.clone(),
+        title: mask(&candidate.identity.title),
+        boundary,
+        plan,
+        created_at: at,
+    };
     let identity = Identity {
         task_id,
         session: candidate.session(),
         place: place.clone(),
-        status: if candidate.identity.status.is_closed() { Status::Active } else { candidate.identity.status },
+        status: if candidate.identity.status.is_closed() {
+            Status::Active
+        } else {
+            candidate.identity.status
+        },
         base: None,
         latest: None,
         process: None,

@@ -87,21 +87,38 @@ pub struct ReviewView {
 }
 
 /// Lists reviews, the newest last. Without `all` only those that wait. Reads only.
-pub fn reviews(engine: &Engine<'_>, only: Option<&str>, all: bool) -> Result<Vec<ReviewView>, EngineError> {
+pub fn reviews(
+    engine: &Engine<'_>,
+    only: Option<&str>,
+    all: bool,
+) -> Result<Vec<ReviewView>, EngineError> {
     let site = Site::open(engine)?;
     let mut found: Vec<(Review, String)> = Vec::new();
     for entry in site.view.state.tasks.values() {
-        found.extend(entry.reviews.iter().map(|review| (review.clone(), entry.task.title.clone())));
+        found.extend(
+            entry
+                .reviews
+                .iter()
+                .map(|review| (review.clone(), entry.task.title.clone())),
+        );
     }
-    for task in engine.agents.iter().flat_map(|agent| agent.tasks(engine.env, site.place()).items) {
+    for task in engine
+        .agents
+        .iter()
+        .flat_map(|agent| agent.tasks(engine.env, site.place()).items)
+    {
         if let Some(review) = task.review
-            && !found.iter().any(|(known, _)| known.review_id == review.review_id)
+            && !found
+                .iter()
+                .any(|(known, _)| known.review_id == review.review_id)
         {
             found.push((review, task.title));
         }
     }
     if let Some(text) = only {
-        found.retain(|(review, _)| review.review_id.as_str().starts_with(text) || review.task_id.as_str() == text);
+        found.retain(|(review, _)| {
+            review.review_id.as_str().starts_with(text) || review.task_id.as_str() == text
+        });
         if found.is_empty() {
             return Err(EngineError::NoReview(text.to_owned()));
         }
@@ -110,7 +127,11 @@ pub fn reviews(engine: &Engine<'_>, only: Option<&str>, all: bool) -> Result<Vec
         found.retain(|(review, _)| !matches!(review.state, ReviewState::Applied { .. }));
     }
     found.sort_by_key(|(review, _)| review.created_at);
-    let present = if found.is_empty() { None } else { site.look(engine, false, false)?.record.fingerprint };
+    let present = if found.is_empty() {
+        None
+    } else {
+        site.look(engine, false, false)?.record.fingerprint
+    };
     Ok(found
         .into_iter()
         .map(|(review, task_title)| ReviewView {
@@ -130,11 +151,23 @@ pub fn request_review(engine: &Engine<'_>, request: &ReviewRequest) -> Result<Re
         Boundary::check(glob).map_err(|error| EngineError::NotAllowed(error.to_string()))?;
     }
     let reason = request.reason_code.trim();
-    if reason.is_empty() || reason.len() > 64 || !reason.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)) {
-        return Err(EngineError::NotAllowed("a reason code is a word of letters, digits, '_' and '-'".to_owned()));
+    if reason.is_empty()
+        || reason.len() > 64
+        || !reason
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b))
+    {
+        return Err(EngineError::NotAllowed(
+            "a reason code is a word of letters, digits, '_' and '-'".to_owned(),
+        ));
     }
     let site = Site::open_used(engine)?;
-    let caller = Caller::find(engine, request.session.as_deref(), request.agent.as_deref(), None)?;
+    let caller = Caller::find(
+        engine,
+        request.session.as_deref(),
+        request.agent.as_deref(),
+        None,
+    )?;
     let look = site.look(engine, true, false)?;
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
@@ -147,9 +180,23 @@ pub fn request_review(engine: &Engine<'_>, request: &ReviewRequest) -> Result<Re
             reason_code: reason.to_owned(),
             title: mask(request.title.as_deref().unwrap_or_else(|| title_of(reason))),
             explanation: mask(&request.explanation),
-            required_action: mask(request.required_action.as_deref().unwrap_or("decide whether the work may go on")),
-            resume_condition: mask(request.resume_condition.as_deref().unwrap_or("a person approves")),
-            suggested_commands: request.suggested_commands.iter().map(|command| mask(command)).collect(),
+            required_action: mask(
+                request
+                    .required_action
+                    .as_deref()
+                    .unwrap_or("decide whether the work may go on"),
+            ),
+            resume_condition: mask(
+                request
+                    .resume_condition
+                    .as_deref()
+                    .unwrap_or("a person approves"),
+            ),
+            suggested_commands: request
+                .suggested_commands
+                .iter()
+                .map(|command| mask(command))
+                .collect(),
             affected_files: request.affected_files.clone(),
             current_boundary: entry.task.boundary.allowed.clone(),
             requested_boundary: request.requested_boundary.clone(),
@@ -184,21 +231,36 @@ fn ask(
     if let Some(known) = entry.reviews.iter().find(same) {
         return Ok((None, (known.clone(), identity.clone())));
     }
-    let refuse = |refusal| EngineError::Transition { task_id: identity.task_id.clone(), refusal };
+    let refuse = |refusal| EngineError::Transition {
+        task_id: identity.task_id.clone(),
+        refusal,
+    };
     let mut next = identity.clone();
     next.status = status::apply(identity.status, Event::ReviewRequested).map_err(refuse)?;
     next.updated_at = at;
     next.revision += 1;
     let changes = vec![
-        Change::Review { review: Box::new(review.clone()) },
-        Change::Identity { identity: Box::new(next.clone()) },
+        Change::Review {
+            review: Box::new(review.clone()),
+        },
+        Change::Identity {
+            identity: Box::new(next.clone()),
+        },
     ];
-    let transition = Transition { at, actor: caller.actor(), operation: "review-request".to_owned(), changes };
+    let transition = Transition {
+        at,
+        actor: caller.actor(),
+        operation: "review-request".to_owned(),
+        changes,
+    };
     Ok((Some(transition), (review, next)))
 }
 
 fn new_id() -> Result<ReviewId, EngineError> {
-    Ok(ReviewId::new(format!("review-{}", ulid::Ulid::generate().to_string().to_lowercase()))?)
+    Ok(ReviewId::new(format!(
+        "review-{}",
+        ulid::Ulid::generate().to_string().to_lowercase()
+    ))?)
 }
 
 fn title_of(reason: &str) -> &'static str {
@@ -222,11 +284,19 @@ pub(super) fn boundary_review(
     at: Time,
 ) -> Result<Review, EngineError> {
     let files: Vec<String> = outside.iter().map(|changed| changed.path.clone()).collect();
-    let avoided = files.iter().filter(|path| entry.task.boundary.avoids(path)).count();
-    let mut explanation =
-        format!("{} changed path(s) lie outside what the task may edit: {}", files.len(), files.join(", "));
+    let avoided = files
+        .iter()
+        .filter(|path| entry.task.boundary.avoids(path))
+        .count();
+    let mut explanation = format!(
+        "{} changed path(s) lie outside what the task may edit: {}",
+        files.len(),
+        files.join(", ")
+    );
     if avoided > 0 {
-        explanation.push_str(&format!("; {avoided} of them must be avoided and cannot be approved"));
+        explanation.push_str(&format!(
+            "; {avoided} of them must be avoided and cannot be approved"
+        ));
     }
     Ok(Review {
         review_id: new_id()?,
@@ -250,7 +320,12 @@ pub(super) fn boundary_review(
 /// Records a person's decision and applies it.
 pub fn decide(engine: &Engine<'_>, request: &DecideRequest) -> Result<Review, EngineError> {
     let site = Site::open(engine)?;
-    let caller = Caller::find(engine, request.session.as_deref(), request.agent.as_deref(), None)?;
+    let caller = Caller::find(
+        engine,
+        request.session.as_deref(),
+        request.agent.as_deref(),
+        None,
+    )?;
     let review = match find(&site.view, &request.review) {
         Ok(review) => review.clone(),
         Err(EngineError::NoReview(_)) => return decide_foreign(engine, &site, &caller, request),
@@ -281,13 +356,19 @@ fn find<'a>(view: &'a View, text: &str) -> Result<&'a Review, EngineError> {
         return Ok(review);
     }
     let waiting = |review: &&Review| !matches!(review.state, ReviewState::Applied { .. });
-    let of_task: Vec<&Review> = all().filter(|review| review.task_id.as_str() == text).filter(waiting).collect();
-    let by_prefix: Vec<&Review> =
-        all().filter(|review| text.len() >= 4 && review.review_id.as_str().starts_with(text)).collect();
+    let of_task: Vec<&Review> = all()
+        .filter(|review| review.task_id.as_str() == text)
+        .filter(waiting)
+        .collect();
+    let by_prefix: Vec<&Review> = all()
+        .filter(|review| text.len() >= 4 && review.review_id.as_str().starts_with(text))
+        .collect();
     match (of_task.as_slice(), by_prefix.as_slice()) {
         ([one], _) | ([], [one]) => Ok(one),
         ([], []) => Err(EngineError::NoReview(text.to_owned())),
-        _ => Err(EngineError::NotAllowed(format!("{text:?} names several reviews; give the whole id"))),
+        _ => Err(EngineError::NotAllowed(format!(
+            "{text:?} names several reviews; give the whole id"
+        ))),
     }
 }
 
@@ -304,7 +385,10 @@ fn record_decision(
     if request.approve && !same && !request.content_changed {
         return Err(EngineError::NeedsConfirmation {
             what: "the content changed since the question was asked".to_owned(),
-            command: format!("git takeup review approve {} --content-changed", review.review_id),
+            command: format!(
+                "git takeup review approve {} --content-changed",
+                review.review_id
+            ),
         });
     }
     let at = engine.clock.now();
@@ -336,21 +420,33 @@ fn record_decision(
                 fingerprint: present.cloned(),
             },
         };
-        let changes = vec![Change::Review { review: Box::new(decided) }];
-        let transition = Transition { at, actor: caller.actor(), operation: "review-decide".to_owned(), changes };
+        let changes = vec![Change::Review {
+            review: Box::new(decided),
+        }];
+        let transition = Transition {
+            at,
+            actor: caller.actor(),
+            operation: "review-decide".to_owned(),
+            changes,
+        };
         Ok((Some(transition), ()))
     })?;
-    crate::fault::point("review-decided");
     Ok(())
 }
 
 /// Applies every decision that is recorded and not yet applied. Called by whatever writes next.
-pub(super) fn apply_decided(engine: &Engine<'_>, site: &Site, caller: &Caller) -> Result<(), EngineError> {
+pub(super) fn apply_decided(
+    engine: &Engine<'_>,
+    site: &Site,
+    caller: &Caller,
+) -> Result<(), EngineError> {
     let at = engine.clock.now();
     let view = site.ledger.read()?;
     let undecided = |view: &View| -> Vec<Review> {
         let all = view.state.tasks.values().flat_map(|entry| &entry.reviews);
-        all.filter(|review| matches!(review.state, ReviewState::Decided { .. })).cloned().collect()
+        all.filter(|review| matches!(review.state, ReviewState::Decided { .. }))
+            .cloned()
+            .collect()
     };
     if undecided(&view).is_empty() {
         return Ok(());
@@ -359,12 +455,19 @@ pub(super) fn apply_decided(engine: &Engine<'_>, site: &Site, caller: &Caller) -
     site.ledger.transact(engine.clock, PATIENCE, |view| {
         let mut changes = Vec::new();
         for review in undecided(view) {
-            let ReviewState::Decided { decision } = &review.state else { continue };
+            let ReviewState::Decided { decision } = &review.state else {
+                continue;
+            };
             let entry = entry_of(view, &review.task_id)?;
             changes.extend(consequences(entry, &review, decision, &place, at));
             let mut applied = review.clone();
-            applied.state = ReviewState::Applied { decision: decision.clone(), at };
-            changes.push(Change::Review { review: Box::new(applied) });
+            applied.state = ReviewState::Applied {
+                decision: decision.clone(),
+                at,
+            };
+            changes.push(Change::Review {
+                review: Box::new(applied),
+            });
         }
         let transition = (!changes.is_empty()).then(|| Transition {
             at,
@@ -399,26 +502,44 @@ fn consequences(
             task.boundary.allowed.extend(added.iter().cloned());
         }
         task.boundary.revision += 1;
-        let why = decision.remark.clone().unwrap_or_else(|| review.title.clone());
-        task.boundary.raised.push(Raise { at, by: decision.session.clone(), why, added });
+        let why = decision
+            .remark
+            .clone()
+            .unwrap_or_else(|| review.title.clone());
+        task.boundary.raised.push(Raise {
+            at,
+            by: decision.session.clone(),
+            why,
+            added,
+        });
         changes.push(Change::Task { task });
     }
     let others_wait = entry.reviews.iter().any(|other| {
         other.review_id != review.review_id && !matches!(other.state, ReviewState::Applied { .. })
     });
-    let Some(holder) = entry.holder().filter(|holder| !holder.status.is_closed()) else { return changes };
-    let event = if decision.approved { Event::ReviewApproved } else { Event::ReviewRejected };
+    let Some(holder) = entry.holder().filter(|holder| !holder.status.is_closed()) else {
+        return changes;
+    };
+    let event = if decision.approved {
+        Event::ReviewApproved
+    } else {
+        Event::ReviewRejected
+    };
     if decision.approved && others_wait {
         return changes;
     }
-    let Ok(status) = status::apply(Status::HumanReview, event) else { return changes };
+    let Ok(status) = status::apply(Status::HumanReview, event) else {
+        return changes;
+    };
     let moves = decision.approved && decides_for_itself(&decision.session, holder);
     let mut next = holder.clone();
     next.status = if moves { Status::Abandoned } else { status };
     next.resumed_to = moves.then(|| decision.session.clone());
     next.updated_at = at;
     next.revision += 1;
-    changes.push(Change::Identity { identity: Box::new(next) });
+    changes.push(Change::Identity {
+        identity: Box::new(next),
+    });
     if moves {
         let known = entry.identity(&decision.session);
         changes.push(Change::Identity {
@@ -456,12 +577,18 @@ fn decide_foreign(
 ) -> Result<Review, EngineError> {
     let found = engine.agents.iter().find_map(|agent| {
         let tasks = agent.tasks(engine.env, site.place()).items;
-        tasks.into_iter().filter_map(|task| task.review).find_map(|review| {
-            let named = review.review_id.as_str() == request.review || review.task_id.as_str() == request.review;
-            (named && review.state == ReviewState::Pending).then_some((agent.id(), review))
-        })
+        tasks
+            .into_iter()
+            .filter_map(|task| task.review)
+            .find_map(|review| {
+                let named = review.review_id.as_str() == request.review
+                    || review.task_id.as_str() == request.review;
+                (named && review.state == ReviewState::Pending).then_some((agent.id(), review))
+            })
     });
-    let Some((agent, mut review)) = found else { return Err(EngineError::NoReview(request.review.clone())) };
+    let Some((agent, mut review)) = found else {
+        return Err(EngineError::NoReview(request.review.clone()));
+    };
     let at = engine.clock.now();
     let site_used = Site::open_or_init(engine)?;
     let task_id: TaskId = review.task_id.clone();
@@ -477,8 +604,18 @@ fn decide_foreign(
         return Err(EngineError::NoReview(request.review.clone()));
     }
     site_used.ledger.transact(engine.clock, PATIENCE, |_| {
-        let changes = decided.iter().map(|effect| Change::Decided { effect: Box::new(effect.clone()) }).collect();
-        let transition = Transition { at, actor: caller.actor(), operation: "review-decide".to_owned(), changes };
+        let changes = decided
+            .iter()
+            .map(|effect| Change::Decided {
+                effect: Box::new(effect.clone()),
+            })
+            .collect();
+        let transition = Transition {
+            at,
+            actor: caller.actor(),
+            operation: "review-decide".to_owned(),
+            changes,
+        };
         Ok::<_, EngineError>((Some(transition), ()))
     })?;
     effects::settle(engine, &site_used, &caller.actor())?;
@@ -496,8 +633,15 @@ fn decide_foreign(
 
 /// Shows a review in the files of the agents that mirror this place; best effort, like every mirror.
 fn show_review(engine: &Engine<'_>, site: &Site, review: &Review, session: &SessionRef) {
-    let effect = Effect::Reviewed { review: Box::new(review.clone()), session: session.clone() };
-    for agent in engine.agents.iter().filter(|agent| agent.mirrors(engine.env, site.place())) {
+    let effect = Effect::Reviewed {
+        review: Box::new(review.clone()),
+        session: session.clone(),
+    };
+    for agent in engine
+        .agents
+        .iter()
+        .filter(|agent| agent.mirrors(engine.env, site.place()))
+    {
         let _shown = agent.apply(engine.env, site.place(), &effect);
     }
 }

@@ -12,19 +12,29 @@ pub(super) fn task<'a>(state: &'a State, text: &str) -> Result<&'a TaskEntry, En
     }
     let by_title: Vec<_> = entries().filter(|entry| entry.task.title == text).collect();
     let matching = if by_title.is_empty() {
-        entries().filter(|entry| !text.is_empty() && entry.task.task_id.as_str().starts_with(text)).collect()
+        entries()
+            .filter(|entry| !text.is_empty() && entry.task.task_id.as_str().starts_with(text))
+            .collect()
     } else {
         by_title
     };
     match matching.as_slice() {
         [] => Err(EngineError::NoTask(text.to_owned())),
         [one] => Ok(one),
-        several => Err(EngineError::Ambiguous(several.iter().filter_map(|entry| choice(entry.holder()?).into()).collect())),
+        several => Err(EngineError::Ambiguous(
+            several
+                .iter()
+                .filter_map(|entry| choice(entry.holder()?).into())
+                .collect(),
+        )),
     }
 }
 
 fn choice(identity: &Identity) -> Choice {
-    Choice { task_id: identity.task_id.clone(), session: identity.session.clone() }
+    Choice {
+        task_id: identity.task_id.clone(),
+        session: identity.session.clone(),
+    }
 }
 
 /// Tells whether a text names a session: its id, `agent:id`, or the beginning of its id of at least four characters.
@@ -41,7 +51,9 @@ pub(super) fn own<'a>(
     caller: &Caller,
     task_text: Option<&str>,
 ) -> Result<Vec<&'a Identity>, EngineError> {
-    let only: Option<TaskId> = task_text.map(|text| task(state, text).map(|entry| entry.task.task_id.clone())).transpose()?;
+    let only: Option<TaskId> = task_text
+        .map(|text| task(state, text).map(|entry| entry.task.task_id.clone()))
+        .transpose()?;
     let here: Vec<&Identity> = state
         .tasks
         .values()
@@ -49,10 +61,18 @@ pub(super) fn own<'a>(
         .flat_map(|entry| &entry.identities)
         .filter(|identity| Some(&identity.place.worktree_id) == site.tokens.worktree.as_ref())
         .collect();
-    let open: Vec<&Identity> = here.iter().copied().filter(|identity| !identity.status.is_closed()).collect();
+    let open: Vec<&Identity> = here
+        .iter()
+        .copied()
+        .filter(|identity| !identity.status.is_closed())
+        .collect();
     if let Some(session) = &caller.session {
         let of_session = |identities: &[&'a Identity]| -> Vec<&'a Identity> {
-            identities.iter().copied().filter(|identity| &identity.session == session).collect()
+            identities
+                .iter()
+                .copied()
+                .filter(|identity| &identity.session == session)
+                .collect()
         };
         let found = of_session(&open);
         if !found.is_empty() {
@@ -66,16 +86,26 @@ pub(super) fn own<'a>(
     let above: Vec<&Identity> = open
         .iter()
         .copied()
-        .filter(|identity| identity.process.as_ref().is_some_and(|process| caller.descends_from(process)))
+        .filter(|identity| {
+            identity
+                .process
+                .as_ref()
+                .is_some_and(|process| caller.descends_from(process))
+        })
         .collect();
     let found = if above.is_empty() { open } else { above };
     let mut sessions: Vec<&SessionRef> = found.iter().map(|identity| &identity.session).collect();
     sessions.sort();
     sessions.dedup();
     match sessions.len() {
-        0 => Err(here.last().filter(|_| only.is_some()).map_or(EngineError::NoTasks, |closed| closed_error(closed))),
+        0 => Err(here
+            .last()
+            .filter(|_| only.is_some())
+            .map_or(EngineError::NoTasks, |closed| closed_error(closed))),
         1 => Ok(found),
-        _ => Err(EngineError::Ambiguous(found.into_iter().map(choice).collect())),
+        _ => Err(EngineError::Ambiguous(
+            found.into_iter().map(choice).collect(),
+        )),
     }
 }
 
@@ -89,7 +119,9 @@ pub(super) fn own_one<'a>(
     let found = own(site, state, caller, task_text)?;
     match found.as_slice() {
         [one] => Ok(one),
-        several => Err(EngineError::Ambiguous(several.iter().map(|identity| choice(identity)).collect())),
+        several => Err(EngineError::Ambiguous(
+            several.iter().map(|identity| choice(identity)).collect(),
+        )),
     }
 }
 
@@ -101,6 +133,9 @@ pub(super) fn closed_error(identity: &Identity) -> EngineError {
             winner: winner.clone(),
             at: identity.updated_at,
         },
-        None => EngineError::Transition { task_id: identity.task_id.clone(), refusal: crate::status::Refusal::Closed },
+        None => EngineError::Transition {
+            task_id: identity.task_id.clone(),
+            refusal: crate::status::Refusal::Closed,
+        },
     }
 }

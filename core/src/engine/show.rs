@@ -7,7 +7,7 @@ use super::{Caller, Engine, EngineError, Site, select};
 use crate::boundary::Boundary;
 use crate::evidence::{Evidence, Outcome};
 use crate::identity::Note;
-use crate::ids::TaskId;
+use crate::ids::{Fingerprint, TaskId};
 use crate::issue::Issue;
 use crate::ledger::TaskEntry;
 use crate::plan::Plan;
@@ -43,7 +43,12 @@ pub struct TaskView {
 }
 
 /// Shows one task; the only unfinished one where none is named.
-pub fn show(engine: &Engine<'_>, task: Option<&str>, session: Option<&str>, verify: bool) -> Result<TaskView, EngineError> {
+pub fn show(
+    engine: &Engine<'_>,
+    task: Option<&str>,
+    session: Option<&str>,
+    verify: bool,
+) -> Result<TaskView, EngineError> {
     let site = Site::open_used(engine)?;
     let caller = Caller::find(engine, session, None, None)?;
     let (entry, archived) = entry(&site, &caller, task)?;
@@ -69,7 +74,11 @@ pub fn show(engine: &Engine<'_>, task: Option<&str>, session: Option<&str>, veri
 }
 
 /// Finds a task, in the archive too.
-fn entry(site: &Site, caller: &Caller, task: Option<&str>) -> Result<(TaskEntry, bool), EngineError> {
+fn entry(
+    site: &Site,
+    caller: &Caller,
+    task: Option<&str>,
+) -> Result<(TaskEntry, bool), EngineError> {
     let state = &site.view.state;
     match task {
         None => {
@@ -85,10 +94,15 @@ fn entry(site: &Site, caller: &Caller, task: Option<&str>) -> Result<(TaskEntry,
             Err(EngineError::NoTask(_)) => {
                 let task_id = state.archived.iter().find(|id| id.as_str() == text);
                 let archived = match task_id {
-                    Some(task_id) => site.ledger.read_archive(task_id)?,
+                    Some(task_id) => site
+                        .ledger
+                        .read_archive(task_id)
+                        .map_err(EngineError::Damaged)?,
                     None => None,
                 };
-                archived.map(|entry| (entry, true)).ok_or_else(|| EngineError::NoTask(text.to_owned()))
+                archived
+                    .map(|entry| (entry, true))
+                    .ok_or_else(|| EngineError::NoTask(text.to_owned()))
             }
             Err(error) => Err(error),
         },
@@ -110,18 +124,36 @@ pub struct LogLine {
 }
 
 /// Tells a task's history across its whole chain of sessions, oldest first.
-pub fn log(engine: &Engine<'_>, task: Option<&str>, session: Option<&str>) -> Result<(TaskId, Vec<LogLine>), EngineError> {
+pub fn log(
+    engine: &Engine<'_>,
+    task: Option<&str>,
+    session: Option<&str>,
+) -> Result<(TaskId, Vec<LogLine>), EngineError> {
     let site = Site::open_used(engine)?;
     let caller = Caller::find(engine, session, None, None)?;
     let (entry, _) = entry(&site, &caller, task)?;
     let mut lines = history(&entry);
-    let worktrees: Vec<_> = entry.identities.iter().map(|identity| &identity.place.worktree_id).collect();
+    let worktrees: Vec<_> = entry
+        .identities
+        .iter()
+        .map(|identity| &identity.place.worktree_id)
+        .collect();
     for seen in &site.view.state.observations {
         if seen.at >= entry.task.created_at && worktrees.contains(&&seen.worktree_id) {
-            let by = seen.by.as_ref().map_or_else(|| "a person".to_owned(), ToString::to_string);
-            let to = seen.head_after.as_ref().map_or("no commit", |oid| oid.as_str().get(..10).unwrap_or_default());
+            let by = seen
+                .by
+                .as_ref()
+                .map_or_else(|| "a person".to_owned(), ToString::to_string);
+            let to = seen.head_after.as_ref().map_or("no commit", |oid| {
+                oid.as_str().get(..10).unwrap_or_default()
+            });
             let on = seen.branch.as_deref().unwrap_or("a detached HEAD");
-            lines.push(line(seen.at, &seen.event, &by, format!("HEAD at {to} on {on}")));
+            lines.push(line(
+                seen.at,
+                &seen.event,
+                &by,
+                format!("HEAD at {to} on {on}"),
+            ));
         }
     }
     lines.sort_by_key(|line| line.at);
@@ -129,7 +161,12 @@ pub fn log(engine: &Engine<'_>, task: Option<&str>, session: Option<&str>) -> Re
 }
 
 fn line(at: Time, event: &str, by: &str, message: impl Into<String>) -> LogLine {
-    LogLine { at, event: event.to_owned(), by: by.to_owned(), message: message.into() }
+    LogLine {
+        at,
+        event: event.to_owned(),
+        by: by.to_owned(),
+        message: message.into(),
+    }
 }
 
 fn history(entry: &TaskEntry) -> Vec<LogLine> {
@@ -137,23 +174,57 @@ fn history(entry: &TaskEntry) -> Vec<LogLine> {
     for identity in &entry.identities {
         let by = identity.session.to_string();
         match &identity.resumed_from {
-            Some(from) => lines.push(line(identity.created_at, "resume", &by, format!("took it up from {from}"))),
-            None => lines.push(line(identity.created_at, "start", &by, format!("began: {}", entry.task.title))),
+            Some(from) => lines.push(line(
+                identity.created_at,
+                "resume",
+                &by,
+                format!("took it up from {from}"),
+            )),
+            None => lines.push(line(
+                identity.created_at,
+                "start",
+                &by,
+                format!("began: {}", entry.task.title),
+            )),
         }
         if let Some(latest) = &identity.latest
             && latest.provenance.at != identity.created_at
         {
-            let print = latest.fingerprint().map_or_else(|| "an incomplete look".to_owned(), |print| print.short());
+            let print = latest
+                .fingerprint()
+                .map_or_else(|| "an incomplete look".to_owned(), Fingerprint::short);
             let event = serde_json::to_value(latest.provenance.event).ok();
-            let event = event.as_ref().and_then(|value| value.as_str()).unwrap_or("save");
-            lines.push(line(latest.provenance.at, event, &by, format!("left {print}")));
+            let event = event
+                .as_ref()
+                .and_then(|value| value.as_str())
+                .unwrap_or("save");
+            lines.push(line(
+                latest.provenance.at,
+                event,
+                &by,
+                format!("left {print}"),
+            ));
         }
         if let Some(closing) = &identity.closing {
-            let reason = closing.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-            lines.push(line(closing.at, "end", &by, format!("the session ended{reason}")));
+            let reason = closing
+                .reason
+                .as_ref()
+                .map(|reason| format!(" ({reason})"))
+                .unwrap_or_default();
+            lines.push(line(
+                closing.at,
+                "end",
+                &by,
+                format!("the session ended{reason}"),
+            ));
         }
         if identity.status.is_closed() && identity.resumed_to.is_none() {
-            lines.push(line(identity.updated_at, identity.status.code(), &by, format!("the task is {}", identity.status.code())));
+            lines.push(line(
+                identity.updated_at,
+                identity.status.code(),
+                &by,
+                format!("the task is {}", identity.status.code()),
+            ));
         }
     }
     for run in &entry.evidence {
@@ -162,18 +233,51 @@ fn history(entry: &TaskEntry) -> Vec<LogLine> {
             Outcome::Signalled { signal } => format!("signal {signal}"),
             Outcome::NotStarted { why } => format!("not started: {why}"),
         };
-        let on = run.content().map_or_else(|| "content that changed meanwhile".to_owned(), |print| print.short());
-        lines.push(line(run.finished_at, "check", &run.by.to_string(), format!("{}: {end}, on {on}", run.command)));
+        let on = run.content().map_or_else(
+            || "content that changed meanwhile".to_owned(),
+            Fingerprint::short,
+        );
+        lines.push(line(
+            run.finished_at,
+            "check",
+            &run.by.to_string(),
+            format!("{}: {end}, on {on}", run.command),
+        ));
     }
     for note in &entry.notes {
-        lines.push(line(note.at, "note", &note.by.to_string(), note.text.clone()));
+        lines.push(line(
+            note.at,
+            "note",
+            &note.by.to_string(),
+            note.text.clone(),
+        ));
     }
     for review in &entry.reviews {
-        lines.push(line(review.created_at, "review", &review.session.to_string(), format!("asked: {}", review.title)));
-        if let ReviewState::Decided { decision } | ReviewState::Applied { decision, .. } = &review.state {
-            let word = if decision.approved { "approved" } else { "rejected" };
-            let remark = decision.remark.as_ref().map(|remark| format!(": {remark}")).unwrap_or_default();
-            lines.push(line(decision.at, word, &decision.by, format!("{word} {}{remark}", review.review_id)));
+        lines.push(line(
+            review.created_at,
+            "review",
+            &review.session.to_string(),
+            format!("asked: {}", review.title),
+        ));
+        if let ReviewState::Decided { decision } | ReviewState::Applied { decision, .. } =
+            &review.state
+        {
+            let word = if decision.approved {
+                "approved"
+            } else {
+                "rejected"
+            };
+            let remark = decision
+                .remark
+                .as_ref()
+                .map(|remark| format!(": {remark}"))
+                .unwrap_or_default();
+            lines.push(line(
+                decision.at,
+                word,
+                &decision.by,
+                format!("{word} {}{remark}", review.review_id),
+            ));
         }
     }
     lines

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Engine, EngineError};
 use crate::fingerprint::{self, Look, Options};
-use crate::identity::PlaceRecord;
+use crate::identity::{Identity, PlaceRecord};
 use crate::ledger::{Actor, Change, Ledger, Transition, View};
 use crate::paths::text_of_path;
 use crate::repository::{self, Place, Repository, Tokens};
@@ -30,16 +30,27 @@ impl Site {
         let tokens = repository::tokens(repository.place())?;
         let ledger = Ledger::at(repository.place().state());
         let view = ledger.read()?;
-        Ok(Self { repository, tokens, ledger, view })
+        Ok(Self {
+            repository,
+            tokens,
+            ledger,
+            view,
+        })
     }
 
     /// Opens the place of the call for writing: makes the tokens where there are none.
     pub fn open_or_init(engine: &Engine<'_>) -> Result<Self, EngineError> {
         let mut site = Self::open(engine)?;
         if site.tokens.repository.is_none() || site.tokens.worktree.is_none() {
-            site.tokens = repository::create_tokens(site.place())?;
+            repository::create_tokens(site.place())?;
+            site.tokens = repository::tokens(site.place())?;
             // The index of places is a convenience; a home that cannot be written is no reason to fail.
-            let _added = repository::add_place(engine.env, site.place(), engine.clock.now());
+            let _added = repository::add_place(
+                engine.env,
+                site.place(),
+                &site.place_record()?,
+                engine.clock.now(),
+            );
         }
         Ok(site)
     }
@@ -47,7 +58,13 @@ impl Site {
     /// Opens the place of the call and demands that takeup is used there.
     pub fn open_used(engine: &Engine<'_>) -> Result<Self, EngineError> {
         let site = Self::open(engine)?;
-        if site.is_used() { Ok(site) } else { Err(EngineError::NotInitialised(text_of_path(&site.place().root))) }
+        if site.is_used() {
+            Ok(site)
+        } else {
+            Err(EngineError::NotInitialised(text_of_path(
+                &site.place().root,
+            )))
+        }
     }
 
     /// Tells whether takeup is used in this repository.
@@ -66,13 +83,26 @@ impl Site {
     }
 
     /// Tells how this place relates to a recorded one.
-    pub fn whereabouts(&self, recorded: &PlaceRecord) -> Whereabouts {
-        repository::whereabouts(self.place(), &self.tokens, recorded)
+    pub fn whereabouts(&self, recorded: &PlaceRecord) -> Result<Whereabouts, EngineError> {
+        Ok(repository::whereabouts(
+            self.place(),
+            &self.tokens,
+            recorded,
+        )?)
     }
 
     /// Looks at the tree. `write` allows keeping the cache up.
-    pub fn look(&self, engine: &Engine<'_>, write: bool, verify: bool) -> Result<Look, EngineError> {
-        let mut options = if write { Options::new(engine.env) } else { Options::reading_only(engine.env) };
+    pub fn look(
+        &self,
+        engine: &Engine<'_>,
+        write: bool,
+        verify: bool,
+    ) -> Result<Look, EngineError> {
+        let mut options = if write {
+            Options::new(engine.env)
+        } else {
+            Options::reading_only(engine.env)
+        };
         options.excluded.clone_from(&engine.settings.exclude);
         options.repository_programs = engine.settings.repository_programs;
         options.verify = verify;
@@ -121,7 +151,8 @@ pub fn init(engine: &Engine<'_>, mode: InitMode) -> Result<Initialised, EngineEr
         InitMode::Copied => {
             left_behind = leave_behind(engine, &site)?;
             if left_behind > 0 {
-                site.tokens = repository::renew_tokens(site.place())?;
+                repository::renew_tokens(site.place())?;
+                site.tokens = repository::tokens(site.place())?;
                 changed = true;
             }
         }
@@ -140,57 +171,88 @@ pub fn init(engine: &Engine<'_>, mode: InitMode) -> Result<Initialised, EngineEr
     })
 }
 
+fn is_now(site: &Site, identity: &Identity, whereabouts: Whereabouts) -> bool {
+    site.whereabouts(&identity.place)
+        .is_ok_and(|found| found == whereabouts)
+}
+
 /// Ties every identity that was left at a place that is gone to this one.
 fn move_here(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
     let place = site.place_record()?;
     let at = engine.clock.now();
-    let actor = Actor { session: super::caller::person(), pid: std::process::id() };
+    let actor = Actor {
+        session: super::caller::person(),
+        pid: std::process::id(),
+    };
     let relocated: Vec<_> = site
         .view
         .state
         .tasks
         .values()
         .flat_map(|entry| &entry.identities)
-        .filter(|identity| site.whereabouts(&identity.place) == Whereabouts::Relocated)
+        .filter(|identity| is_now(site, identity, Whereabouts::Relocated))
         .map(|identity| (identity.task_id.clone(), identity.session.clone()))
         .collect();
-    let committed = site.ledger.transact(engine.clock, super::PATIENCE, |view| {
-        let changes: Vec<Change> = relocated
-            .iter()
-            .filter_map(|(task, session)| view.state.identity(task, session))
-            .map(|identity| {
-                let mut identity = identity.clone();
-                identity.place = place.clone();
-                identity.revision += 1;
-                Change::Identity { identity: Box::new(identity) }
-            })
-            .collect();
-        let count = changes.len();
-        let transition =
-            (count > 0).then(|| Transition { at, actor: actor.clone(), operation: "init-moved".to_owned(), changes });
-        Ok::<_, EngineError>((transition, count))
-    })?;
+    let committed = site
+        .ledger
+        .transact(engine.clock, super::PATIENCE, |view| {
+            let changes: Vec<Change> = relocated
+                .iter()
+                .filter_map(|(task, session)| view.state.identity(task, session))
+                .map(|identity| {
+                    let mut identity = identity.clone();
+                    identity.place = place.clone();
+                    identity.revision += 1;
+                    Change::Identity {
+                        identity: Box::new(identity),
+                    }
+                })
+                .collect();
+            let count = changes.len();
+            let transition = (count > 0).then(|| Transition {
+                at,
+                actor: actor.clone(),
+                operation: "init-moved".to_owned(),
+                changes,
+            });
+            Ok::<_, EngineError>((transition, count))
+        })?;
     Ok(committed.value)
 }
 
 /// Puts the tasks that a copy brought along out of sight: they belong to the original.
 fn leave_behind(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
     let at = engine.clock.now();
-    let actor = Actor { session: super::caller::person(), pid: std::process::id() };
+    let actor = Actor {
+        session: super::caller::person(),
+        pid: std::process::id(),
+    };
     let copied: Vec<_> = site
         .view
         .state
         .tasks
         .values()
-        .filter(|entry| entry.identities.iter().any(|identity| site.whereabouts(&identity.place) == Whereabouts::Copied))
+        .filter(|entry| {
+            entry
+                .identities
+                .iter()
+                .any(|identity| is_now(site, identity, Whereabouts::Copied))
+        })
         .map(|entry| entry.task.task_id.clone())
         .collect();
     if copied.is_empty() {
         return Ok(0);
     }
     let committed = site.ledger.transact(engine.clock, super::PATIENCE, |_| {
-        let changes = vec![Change::Archived { task_ids: copied.clone() }];
-        let transition = Transition { at, actor: actor.clone(), operation: "init-copied".to_owned(), changes };
+        let changes = vec![Change::Archived {
+            task_ids: copied.clone(),
+        }];
+        let transition = Transition {
+            at,
+            actor: actor.clone(),
+            operation: "init-copied".to_owned(),
+            changes,
+        };
         Ok::<_, EngineError>((Some(transition), copied.len()))
     })?;
     Ok(committed.value)

@@ -61,18 +61,30 @@ pub struct Started {
 pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, EngineError> {
     let title = mask(request.title.trim());
     if title.is_empty() || title.chars().any(char::is_control) {
-        return Err(EngineError::NotAllowed("a title is one line of text".to_owned()));
+        return Err(EngineError::NotAllowed(
+            "a title is one line of text".to_owned(),
+        ));
     }
     for glob in request.allowed.iter().chain(&request.avoided) {
         Boundary::check(glob).map_err(|error| EngineError::NotAllowed(error.to_string()))?;
     }
-    let mut caller = Caller::find(engine, request.session.as_deref(), request.agent.as_deref(), request.pid)?;
+    let mut caller = Caller::find(
+        engine,
+        request.session.as_deref(),
+        request.agent.as_deref(),
+        request.pid,
+    )?;
     let site = Site::open_or_init(engine)?;
     let place = site.place_record()?;
     let look = site.look(engine, true, false)?;
     let session_made_up = caller.session.is_none();
     if session_made_up {
-        caller.session = Some(known_or_new(engine, &site, &caller, request.agent.as_deref())?);
+        caller.session = Some(known_or_new(
+            engine,
+            &site,
+            &caller,
+            request.agent.as_deref(),
+        )?);
     }
     let session = caller.session.clone().unwrap_or_else(super::caller::person);
     let at = engine.clock.now();
@@ -80,22 +92,36 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
     let checks = request
         .checks
         .iter()
-        .map(|command| Check { command: mask(command), source: "person".to_owned(), must_fail: None })
+        .map(|command| Check {
+            command: mask(command),
+            source: "person".to_owned(),
+            must_fail: None,
+        })
         .collect();
-    let plan = Plan { checks, no_checks: request.no_checks };
-    let boundary = Boundary { allowed: request.allowed.clone(), avoided: request.avoided.clone(), ..Boundary::default() };
+    let plan = Plan {
+        checks,
+        no_checks: request.no_checks,
+    };
+    let boundary = Boundary {
+        allowed: request.allowed.clone(),
+        avoided: request.avoided.clone(),
+        ..Boundary::default()
+    };
     let slug = TaskId::from_title(&title);
 
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         if let Some(entry) = view.state.tasks.get(&slug)
             && !entry.is_closed()
         {
-            let own = entry.identity(&session).filter(|identity| !identity.status.is_closed());
+            let own = entry
+                .identity(&session)
+                .filter(|identity| !identity.status.is_closed());
             return match (own, entry.holder()) {
                 (Some(own), _) => Ok((None, (own.clone(), entry.task.clone()))),
-                (None, Some(holder)) => {
-                    Err(EngineError::TaskExists { task_id: slug.clone(), holder: holder.session.clone() })
-                }
+                (None, Some(holder)) => Err(EngineError::TaskExists {
+                    task_id: slug.clone(),
+                    holder: holder.session.clone(),
+                }),
                 (None, None) => Err(EngineError::NoTask(slug.to_string())),
             };
         }
@@ -122,9 +148,18 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
             updated_at: at,
             revision: 1,
         };
-        let changes =
-            vec![Change::Task { task: task.clone() }, Change::Identity { identity: Box::new(identity.clone()) }];
-        let transition = Transition { at, actor: caller.actor(), operation: "start".to_owned(), changes };
+        let changes = vec![
+            Change::Task { task: task.clone() },
+            Change::Identity {
+                identity: Box::new(identity.clone()),
+            },
+        ];
+        let transition = Transition {
+            at,
+            actor: caller.actor(),
+            operation: "start".to_owned(),
+            changes,
+        };
         Ok((Some(transition), (identity, task)))
     })?;
     let wrote = committed.wrote;
@@ -136,7 +171,11 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
         agent: identity.session.agent.to_string(),
         identity: IdentityView::of(&identity, &task.title),
         session_made_up,
-        proposals: if task.plan.checks.is_empty() && !task.plan.no_checks { propose(&site.place().root) } else { Vec::new() },
+        proposals: if task.plan.checks.is_empty() && !task.plan.no_checks {
+            propose(&site.place().root)
+        } else {
+            Vec::new()
+        },
         plan: task.plan,
         incomplete: look.record.incomplete,
         wrote,
@@ -144,20 +183,35 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
 }
 
 /// Returns the session a person at this terminal already has here, else a new name that nobody has.
-fn known_or_new(engine: &Engine<'_>, site: &Site, caller: &Caller, agent: Option<&str>) -> Result<SessionRef, EngineError> {
-    let agent = agent.map_or_else(|| Ok(crate::ids::AgentId::person()), crate::ids::AgentId::new)?;
-    let identities = || site.view.state.tasks.values().flat_map(|entry| &entry.identities);
-    let mine = identities().filter(|identity| !identity.status.is_closed() && identity.session.agent == agent).find(|identity| {
-        match (&identity.process, &caller.process) {
+fn known_or_new(
+    engine: &Engine<'_>,
+    site: &Site,
+    caller: &Caller,
+    agent: Option<&str>,
+) -> Result<SessionRef, EngineError> {
+    let agent = agent.map_or_else(
+        || Ok(crate::ids::AgentId::person()),
+        crate::ids::AgentId::new,
+    )?;
+    let identities = || {
+        site.view
+            .state
+            .tasks
+            .values()
+            .flat_map(|entry| &entry.identities)
+    };
+    let mine = identities()
+        .filter(|identity| !identity.status.is_closed() && identity.session.agent == agent)
+        .find(|identity| match (&identity.process, &caller.process) {
             (Some(theirs), Some(mine)) => theirs.is(mine),
             _ => false,
-        }
-    });
+        });
     let _ = engine;
     if let Some(identity) = mine {
         return Ok(identity.session.clone());
     }
-    let name = names::memorable(|name| identities().any(|identity| identity.session.id.as_str() == name));
+    let name =
+        names::memorable(|name| identities().any(|identity| identity.session.id.as_str() == name));
     Ok(SessionRef::new(agent, SessionId::new(name)?))
 }
 
@@ -167,7 +221,7 @@ fn free(state: &State, slug: &TaskId) -> TaskId {
     if !taken(slug) {
         return slug.clone();
     }
-    (2_u32..)
+    (2_u32..u32::MAX)
         .filter_map(|number| TaskId::new(format!("{slug}-{number}")).ok())
         .find(|id| !taken(id))
         .unwrap_or_else(|| slug.clone())
@@ -177,7 +231,13 @@ fn free(state: &State, slug: &TaskId) -> TaskId {
 pub(super) fn record(look: &Look, event: ProvenanceEvent, at: Time, by: &SessionRef) -> Recorded {
     Recorded {
         tree: look.record.clone(),
-        provenance: Provenance { event, at, by: Some(by.clone()), provisional: false, after: None },
+        provenance: Provenance {
+            event,
+            at,
+            by: Some(by.clone()),
+            provisional: false,
+            after: None,
+        },
     }
 }
 
@@ -222,7 +282,12 @@ pub struct Saved {
 /// Records what the calling session leaves.
 pub fn save(engine: &Engine<'_>, request: &SaveRequest) -> Result<Saved, EngineError> {
     let site = Site::open_used(engine)?;
-    let caller = Caller::find(engine, request.session.as_deref(), request.agent.as_deref(), request.pid)?;
+    let caller = Caller::find(
+        engine,
+        request.session.as_deref(),
+        request.agent.as_deref(),
+        request.pid,
+    )?;
     select::own(&site, &site.view.state, &caller, request.task.as_deref())?;
     let look = site.look(engine, true, false)?;
     let at = engine.clock.now();
@@ -232,9 +297,18 @@ pub fn save(engine: &Engine<'_>, request: &SaveRequest) -> Result<Saved, EngineE
         let mut saved = Vec::new();
         for identity in own {
             let next = saved_identity(identity, &look, request, &caller, at)?;
-            let title = view.state.tasks.get(&identity.task_id).map_or("", |entry| entry.task.title.as_str());
-            saved.push((next.clone().unwrap_or_else(|| identity.clone()), title.to_owned()));
-            changes.extend(next.map(|identity| Change::Identity { identity: Box::new(identity) }));
+            let title = view
+                .state
+                .tasks
+                .get(&identity.task_id)
+                .map_or("", |entry| entry.task.title.as_str());
+            saved.push((
+                next.clone().unwrap_or_else(|| identity.clone()),
+                title.to_owned(),
+            ));
+            changes.extend(next.map(|identity| Change::Identity {
+                identity: Box::new(identity),
+            }));
         }
         let transition = (!changes.is_empty()).then(|| Transition {
             at,
@@ -252,7 +326,11 @@ pub fn save(engine: &Engine<'_>, request: &SaveRequest) -> Result<Saved, EngineE
         }
     }
     Ok(Saved {
-        identities: committed.value.iter().map(|(identity, title)| IdentityView::of(identity, title)).collect(),
+        identities: committed
+            .value
+            .iter()
+            .map(|(identity, title)| IdentityView::of(identity, title))
+            .collect(),
         fingerprint: look.record.fingerprint.as_ref().map(ToString::to_string),
         incomplete: look.record.incomplete,
         wrote: committed.wrote,
@@ -268,26 +346,48 @@ fn saved_identity(
     caller: &Caller,
     at: Time,
 ) -> Result<Option<Identity>, EngineError> {
-    let same_content = identity.latest.as_ref().is_some_and(|latest| latest.tree.same_content(&look.record));
-    let event = if same_content { Event::SavedUnchanged } else { Event::SavedChanged };
-    let status = status::apply(identity.status, event)
-        .map_err(|refusal| EngineError::Transition { task_id: identity.task_id.clone(), refusal })?;
-    let provisional = identity.latest.as_ref().is_some_and(|latest| latest.provenance.provisional);
-    let same_record = identity.latest.as_ref().is_some_and(|latest| latest.tree == look.record) && same_content;
+    let same_content = identity
+        .latest
+        .as_ref()
+        .is_some_and(|latest| latest.tree.same_content(&look.record));
+    let event = if same_content {
+        Event::SavedUnchanged
+    } else {
+        Event::SavedChanged
+    };
+    let status =
+        status::apply(identity.status, event).map_err(|refusal| EngineError::Transition {
+            task_id: identity.task_id.clone(),
+            refusal,
+        })?;
+    let provisional = identity
+        .latest
+        .as_ref()
+        .is_some_and(|latest| latest.provenance.provisional);
+    let same_record = identity
+        .latest
+        .as_ref()
+        .is_some_and(|latest| latest.tree == look.record)
+        && same_content;
     let mut next = identity.clone();
     next.status = status;
     if !same_record || provisional {
         let event = request.event.unwrap_or(ProvenanceEvent::Save);
         next.latest = Some(record(look, event, at, &identity.session));
     }
-    if caller.process_named || (next.process.is_none() && caller.session.as_ref() == Some(&identity.session)) {
+    if caller.process_named
+        || (next.process.is_none() && caller.session.as_ref() == Some(&identity.session))
+    {
         next.process.clone_from(&caller.process);
     }
     if let Some(effects) = &request.open_effects {
         next.open_effects.clone_from(effects);
     }
     if request.end && next.closing.is_none() {
-        next.closing = Some(Closing { at, reason: request.reason.clone() });
+        next.closing = Some(Closing {
+            at,
+            reason: request.reason.clone(),
+        });
     } else if !request.end {
         // A session that saves again has not ended.
         next.closing = None;
@@ -314,22 +414,44 @@ pub struct AddNoteRequest {
 }
 
 /// Adds a note to a task. Returns the task and the note as it was kept.
-pub fn add_note(engine: &Engine<'_>, request: &AddNoteRequest) -> Result<(TaskId, Note), EngineError> {
+pub fn add_note(
+    engine: &Engine<'_>,
+    request: &AddNoteRequest,
+) -> Result<(TaskId, Note), EngineError> {
     let text = mask(request.text.trim_end());
     if text.trim().is_empty() {
         return Err(EngineError::NotAllowed("a note needs some text".to_owned()));
     }
     let site = Site::open_used(engine)?;
-    let caller = Caller::find(engine, request.session.as_deref(), request.agent.as_deref(), None)?;
+    let caller = Caller::find(
+        engine,
+        request.session.as_deref(),
+        request.agent.as_deref(),
+        None,
+    )?;
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         let task_id = match &request.task {
             Some(text) => select::task(&view.state, text)?.task.task_id.clone(),
-            None => select::own_one(&site, &view.state, &caller, None)?.task_id.clone(),
+            None => select::own_one(&site, &view.state, &caller, None)?
+                .task_id
+                .clone(),
         };
-        let note = Note { at, by: caller.actor().session, text: text.clone() };
-        let changes = vec![Change::Note { task_id: task_id.clone(), note: note.clone() }];
-        let transition = Transition { at, actor: caller.actor(), operation: "note".to_owned(), changes };
+        let note = Note {
+            at,
+            by: caller.actor().session,
+            text: text.clone(),
+        };
+        let changes = vec![Change::Note {
+            task_id: task_id.clone(),
+            note: note.clone(),
+        }];
+        let transition = Transition {
+            at,
+            actor: caller.actor(),
+            operation: "note".to_owned(),
+            changes,
+        };
         Ok::<_, EngineError>((Some(transition), (task_id, note)))
     })?;
     Ok(committed.value)

@@ -18,9 +18,15 @@ impl NextView {
     pub fn new(action: &str, words: &[&str]) -> Self {
         let command = words
             .iter()
-            .map(|word| shlex::try_quote(word).map_or_else(|_| "''".to_owned(), std::borrow::Cow::into_owned))
+            .map(|word| {
+                shlex::try_quote(word)
+                    .map_or_else(|_| "''".to_owned(), std::borrow::Cow::into_owned)
+            })
             .collect::<Vec<_>>()
             .join(" ");
-        Self { action: action.to_owned(), command: Some(command) }
+        Self {
+            action: action.to_owned(),
+            command: Some(command),
+        }
     }
 }

@@ -1,0 +1,48 @@
+//! Asks a person on the terminal. Never reads standard input: an agent could have filled it.
+use std::fs::OpenOptions;
+use std::io::{BufRead as _, BufReader, Write as _};
+
+use takeup_core::text;
+
+use crate::context::Context;
+
+/// What the person said.
+pub(crate) enum Answer {
+    /// Yes.
+    Yes,
+    /// Anything else.
+    No,
+    /// There is nobody to ask.
+    Nobody,
+}
+
+/// Asks for the word `yes` on the controlling terminal.
+///
+/// Nobody is asked when the answer is wanted as JSON, with `--no-input`, in CI, when standard error is no terminal, or
+/// inside an agent's session: an agent that runs commands in a terminal of its own is no person.
+pub(crate) fn person(context: &Context, question: &str) -> Answer {
+    use std::io::IsTerminal as _;
+    let by_agent = context
+        .agents
+        .iter()
+        .any(|agent| agent.session_of(&context.env).is_some());
+    if context.json || context.no_input || by_agent || !std::io::stderr().is_terminal() {
+        return Answer::Nobody;
+    }
+    let Ok(mut terminal) = OpenOptions::new().read(true).write(true).open("/dev/tty") else {
+        return Answer::Nobody;
+    };
+    let prompt = format!("{} Type yes: ", text::clean(question, 2_000));
+    if terminal
+        .write_all(prompt.as_bytes())
+        .and_then(|()| terminal.flush())
+        .is_err()
+    {
+        return Answer::Nobody;
+    }
+    let mut line = String::new();
+    match BufReader::new(terminal).read_line(&mut line) {
+        Ok(_) if line.trim().eq_ignore_ascii_case("yes") => Answer::Yes,
+        _ => Answer::No,
+    }
+}

@@ -1,0 +1,47 @@
+//! `git takeup init`
+use takeup_core::engine::{self, InitMode};
+
+use crate::context::Context;
+use crate::reply::{Failure, Next, Reply};
+
+/// Arguments of `init`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  git takeup init\n  git takeup init --moved    # after the repository's folder was moved or renamed"
+)]
+pub(crate) struct Args {
+    /// The repository was moved here: its tasks belong to this place now
+    #[arg(long, conflicts_with = "copied")]
+    moved: bool,
+
+    /// This is a copy: make it a place of its own; the tasks stay with the original
+    #[arg(long)]
+    copied: bool,
+}
+
+pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
+    let mode = match (args.moved, args.copied) {
+        (true, _) => InitMode::Moved,
+        (_, true) => InitMode::Copied,
+        _ => InitMode::Plain,
+    };
+    let done = engine::init(&context.engine(), mode)?;
+    let summary = match mode {
+        InitMode::Moved if done.rebound > 0 => format!(
+            "{} task record(s) belong to {} now",
+            done.rebound, done.repository_root
+        ),
+        InitMode::Moved => "no task was left at another place; nothing changed".to_owned(),
+        InitMode::Copied if done.changed => format!(
+            "this copy is a place of its own; {} task(s) stay with the original",
+            done.left_behind
+        ),
+        InitMode::Copied => "this is no copy; nothing changed".to_owned(),
+        InitMode::Plain if done.changed => format!(
+            "takeup keeps its ledger in the git folder of {}",
+            done.repository_root
+        ),
+        InitMode::Plain => "takeup is used here already; nothing changed".to_owned(),
+    };
+    Ok(Reply::new(summary, &done).next(Next::new("start", "git takeup start TITLE")))
+}

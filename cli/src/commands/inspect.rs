@@ -1,0 +1,142 @@
+//! `git takeup inspect`
+use takeup_core::engine::{self, Candidate, InspectRequest, Inspection};
+use takeup_core::paths::text_of_path;
+use takeup_core::text;
+use takeup_core::verdict::Verdict;
+
+use crate::context::Context;
+use crate::options::{SessionArgs, TaskArgs};
+use crate::printer::{DIM, RED, YELLOW, paint};
+use crate::render;
+use crate::reply::{Failure, Next, Reply};
+
+/// Arguments of `inspect`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  git takeup inspect\n  git takeup inspect fix-login --json\n\nReads only. The verdicts: resume-verification, stale-task, human-review, in-use,\nnot-resumable, mismatched-repository."
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    task: TaskArgs,
+
+    /// Only what this session left
+    #[arg(long, value_name = "SESSION")]
+    from: Option<String>,
+
+    #[command(flatten)]
+    session: SessionArgs,
+
+    /// Show closed tasks too (JSON always holds them)
+    #[arg(long)]
+    all: bool,
+
+    /// Trust no file metadata and no cache: read everything
+    #[arg(long)]
+    verify: bool,
+}
+
+pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
+    let named = args.task.named().is_some() || args.from.is_some();
+    let request = InspectRequest {
+        task: args.task.named(),
+        from: args.from,
+        session: args.session.session,
+        agent: args.session.agent,
+        verify: args.verify,
+    };
+    let found = engine::inspect(&context.engine(), &request)?;
+    let text = page(&found, context, args.all || named);
+    let mut reply = Reply::new(summary(&found), &found).human(text);
+    if let Some(first) = found.candidates.first() {
+        reply.next = Some(Next {
+            action: first.next.action.clone(),
+            command: first.next.command.clone(),
+        });
+    }
+    Ok(reply)
+}
+
+/// Says in one line what was found.
+pub(crate) fn summary(found: &Inspection) -> String {
+    if found.candidates.is_empty() {
+        return if found.used {
+            "no task here".to_owned()
+        } else {
+            "takeup was never used here, and no agent left anything".to_owned()
+        };
+    }
+    let mut parts = Vec::new();
+    for verdict in Verdict::ALL {
+        let count = found
+            .candidates
+            .iter()
+            .filter(|candidate| candidate.verdict == verdict)
+            .count();
+        if count > 0 {
+            parts.push(format!("{count} {}", verdict.code()));
+        }
+    }
+    parts.join(", ")
+}
+
+/// Shows what was found on one page.
+pub(crate) fn page(found: &Inspection, context: &Context, all: bool) -> String {
+    let mut out = String::new();
+    let head = found.repository.head.as_deref().map_or_else(
+        || "no commit".to_owned(),
+        |head| head.chars().take(10).collect(),
+    );
+    let branch = found
+        .repository
+        .branch
+        .as_deref()
+        .unwrap_or("detached HEAD");
+    let operation = found
+        .repository
+        .operation
+        .as_ref()
+        .map(|name| format!(", {name} in progress"))
+        .unwrap_or_default();
+    out.push_str(&format!(
+        "{}\n",
+        paint(
+            DIM,
+            format!("{} on {branch} at {head}{operation}", found.repository.root)
+        )
+    ));
+    if let Some(why) = &found.incomplete {
+        out.push_str(&format!(
+            "{} the tree could not be seen whole: {}\n",
+            paint(YELLOW, "warning:"),
+            text::one_line(why, 500)
+        ));
+    }
+    let is_shown = |candidate: &&Candidate| all || candidate.verdict != Verdict::NotResumable;
+    for candidate in found.candidates.iter().filter(is_shown) {
+        out.push('\n');
+        out.push_str(&render::candidate(candidate, context.now()));
+    }
+    let hidden = found
+        .candidates
+        .iter()
+        .filter(|candidate| !is_shown(candidate))
+        .count();
+    if hidden > 0 {
+        out.push_str(&format!(
+            "\n{}\n",
+            paint(DIM, format!("{hidden} closed; --all shows them"))
+        ));
+    }
+    if found.candidates.is_empty() {
+        out.push_str(&format!("{}\n", summary(found)));
+    }
+    for issue in &found.issues {
+        let message = format!("{}: {}", text_of_path(&issue.path), issue.message);
+        out.push_str(&format!(
+            "{} {}\n",
+            paint(RED, "damaged:"),
+            text::one_line(&message, 600)
+        ));
+    }
+    out
+}

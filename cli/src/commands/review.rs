@@ -1,0 +1,363 @@
+//! `git takeup review`
+use std::fmt::Write as _;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use takeup_core::engine::{self, DecideRequest, EngineError, ReviewView};
+use takeup_core::error::Exit;
+use takeup_core::review::{Review, ReviewState};
+use takeup_core::text;
+
+use crate::ask;
+use crate::context::Context;
+use crate::options::SessionArgs;
+use crate::printer::{BOLD, DIM, YELLOW, ago, field, paint, shell};
+use crate::reply::{Failure, Next, Reply};
+
+/// Arguments of `review`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  git takeup review\n  git takeup review request --reason EXTERNAL_SIDE_EFFECT 'may I deploy?'\n  git takeup review approve review-01jd --remark 'fine'\n\nA pending review blocks taking the task up, from every session, even after the tree changed."
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// List the questions that wait
+    List {
+        /// Decided ones too
+        #[arg(long)]
+        all: bool,
+    },
+    /// Show one question in full
+    Show {
+        /// The review, or its task
+        review: String,
+    },
+    /// Put a question to a person
+    Request {
+        /// The question
+        #[arg(value_name = "QUESTION")]
+        explanation: String,
+        /// The reason code, such as EXTERNAL_SIDE_EFFECT
+        #[arg(long, value_name = "CODE", default_value = "UNVERIFIABLE_RESULT")]
+        reason: String,
+        /// One line
+        #[arg(long)]
+        title: Option<String>,
+        /// What the person has to do
+        #[arg(long, value_name = "TEXT")]
+        action: Option<String>,
+        /// When work goes on
+        #[arg(long, value_name = "TEXT")]
+        until: Option<String>,
+        /// A command that may help; never run (repeatable)
+        #[arg(long, value_name = "COMMAND")]
+        suggest: Vec<String>,
+        /// A file it is about (repeatable)
+        #[arg(long, value_name = "PATH")]
+        file: Vec<String>,
+        /// A path pattern the task wants to edit (repeatable)
+        #[arg(long, value_name = "GLOB")]
+        allow: Vec<String>,
+        /// The task
+        #[arg(short, long, value_name = "TASK")]
+        task: Option<String>,
+        #[command(flatten)]
+        session: SessionArgs,
+    },
+    /// Say yes
+    Approve(Decide),
+    /// Say no: the task is given up
+    Reject(Decide),
+}
+
+/// Arguments of a decision.
+#[derive(Debug, clap::Args)]
+struct Decide {
+    /// The review, or the task whose only pending review is meant
+    review: String,
+    /// A remark that is kept with the decision
+    #[arg(long, value_name = "TEXT")]
+    remark: Option<String>,
+    /// Who decides [default: the login name]
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+    /// Approve although the content changed since the question was asked
+    #[arg(long)]
+    content_changed: bool,
+    /// A person's yes, where nobody can be asked on a terminal
+    #[arg(long)]
+    confirm: bool,
+    #[command(flatten)]
+    session: SessionArgs,
+}
+
+/// The answer of `review list` and `review show`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReviewsData {
+    /// The reviews, oldest first.
+    reviews: Vec<ReviewView>,
+}
+
+/// The answer of `review request`, `approve` and `reject`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReviewData {
+    /// The review.
+    review: Review,
+}
+
+pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
+    let engine = context.engine();
+    match args.action.unwrap_or(Action::List { all: false }) {
+        Action::List { all } => {
+            let found = engine::reviews(&engine, None, all)?;
+            let summary = format!("{} review(s)", found.len());
+            let mut out = if found.is_empty() {
+                "no question waits for a person".to_owned()
+            } else {
+                String::new()
+            };
+            for view in &found {
+                out.push_str(&brief(view, context));
+            }
+            Ok(Reply::new(summary, &ReviewsData { reviews: found }).human(out))
+        }
+        Action::Show { review } => {
+            let found = engine::reviews(&engine, Some(&review), true)?;
+            let out = found
+                .iter()
+                .map(|view| full(view, context))
+                .collect::<Vec<_>>()
+                .join("\n");
+            let summary = format!("{} review(s)", found.len());
+            Ok(Reply::new(summary, &ReviewsData { reviews: found }).human(out))
+        }
+        Action::Request {
+            explanation,
+            reason,
+            title,
+            action,
+            until,
+            suggest,
+            file,
+            allow,
+            task,
+            session,
+        } => {
+            let request = engine::ReviewRequest {
+                task,
+                session: session.session,
+                agent: session.agent,
+                reason_code: reason,
+                title,
+                explanation,
+                required_action: action,
+                resume_condition: until,
+                suggested_commands: suggest,
+                affected_files: file,
+                requested_boundary: allow,
+            };
+            let review = engine::request_review(&engine, &request)?;
+            let summary = format!(
+                "task {} waits for a person: {}",
+                review.task_id, review.review_id
+            );
+            let show = shell(["git", "takeup", "review", "show", review.review_id.as_str()]);
+            Ok(Reply::new(summary, &ReviewData { review }).next(Next::new("human-review", show)))
+        }
+        Action::Approve(decide) => decision(decide, true, context),
+        Action::Reject(decide) => decision(decide, false, context),
+    }
+}
+
+fn decision(args: Decide, approve: bool, context: &Context) -> Result<Reply, Failure> {
+    let engine = context.engine();
+    let word = if approve { "approve" } else { "reject" };
+    let by = args
+        .by
+        .or_else(|| {
+            context
+                .env
+                .text("USER")
+                .or_else(|| context.env.text("LOGNAME"))
+                .map(str::to_owned)
+        })
+        .unwrap_or_else(|| "somebody".to_owned());
+    if !args.confirm {
+        let shown = engine::reviews(&engine, Some(&args.review), true)?;
+        let first = shown.first();
+        let question = first
+            .map(|view| view.review.explanation.clone())
+            .unwrap_or_default();
+        let waits = first.is_some_and(|view| view.review.state == ReviewState::Pending);
+        if waits {
+            match ask::person(context, &format!("{question}\n{word} {}?", args.review)) {
+                ask::Answer::Yes => {}
+                ask::Answer::No => {
+                    return Err(Failure::new("declined", Exit::No, "nothing was decided"));
+                }
+                ask::Answer::Nobody => {
+                    let command =
+                        shell(["git", "takeup", "review", word, &args.review, "--confirm"]);
+                    let mut failure = Failure::new(
+                        "confirmation-needed",
+                        Exit::Confirm,
+                        "a person has to decide this",
+                    );
+                    failure.next = Some(Next::new("confirm", command));
+                    return Err(failure);
+                }
+            }
+        }
+    }
+    let request = DecideRequest {
+        review: args.review,
+        approve,
+        by,
+        session: args.session.session,
+        agent: args.session.agent,
+        remark: args.remark,
+        content_changed: args.content_changed,
+    };
+    let review = engine::decide(&engine, &request).map_err(|error| match error {
+        EngineError::NeedsConfirmation { what, command } => {
+            let mut failure = Failure::new(
+                "confirmation-needed",
+                Exit::Confirm,
+                format!("{what}; a person has to confirm"),
+            );
+            failure.next = Some(Next::new("confirm", format!("{command} --confirm")));
+            failure
+        }
+        error => error.into(),
+    })?;
+    let done = if approve { "approved" } else { "rejected" };
+    let next = if approve {
+        Next::new(
+            "evaluate",
+            shell(["git", "takeup", "evaluate", review.task_id.as_str()]),
+        )
+    } else {
+        Next::new(
+            "show",
+            shell(["git", "takeup", "show", review.task_id.as_str()]),
+        )
+    };
+    Ok(Reply::new(
+        format!("{done} {}", review.review_id),
+        &ReviewData { review },
+    )
+    .next(next))
+}
+
+fn brief(view: &ReviewView, context: &Context) -> String {
+    let review = &view.review;
+    let mut out = format!(
+        "{}  {}\n",
+        paint(BOLD, &review.review_id),
+        paint(YELLOW, state(&review.state))
+    );
+    out.push_str(&field(
+        "  task",
+        11,
+        &format!(
+            "{} — {}",
+            review.task_id,
+            text::one_line(&view.task_title, 120)
+        ),
+    ));
+    out.push_str(&field(
+        "  asks",
+        11,
+        &format!(
+            "{} ({})",
+            text::one_line(&review.title, 200),
+            review.reason_code
+        ),
+    ));
+    out.push_str(&field(
+        "  since",
+        11,
+        &format!(
+            "{} by {}",
+            ago(context.now(), review.created_at),
+            review.session
+        ),
+    ));
+    out
+}
+
+fn full(view: &ReviewView, context: &Context) -> String {
+    let review = &view.review;
+    let mut out = brief(view, context);
+    if view.content_changed == Some(true) {
+        out.push_str(&field(
+            "  note",
+            11,
+            "the content changed since this was asked",
+        ));
+    }
+    for (label, text) in [
+        ("  question", &review.explanation),
+        ("  action", &review.required_action),
+        ("  until", &review.resume_condition),
+    ] {
+        out.push_str(&field(label, 11, &text::clean(text, 4_000)));
+    }
+    for (label, items) in [
+        ("  files", &review.affected_files),
+        ("  allowed", &review.current_boundary),
+        ("  wanted", &review.requested_boundary),
+        ("  suggested", &review.suggested_commands),
+    ] {
+        for item in items.iter().take(20) {
+            out.push_str(&field(label, 13, &text::one_line(item, 300)));
+        }
+    }
+    if let ReviewState::Decided { decision } | ReviewState::Applied { decision, .. } = &review.state
+    {
+        let remark = decision
+            .remark
+            .as_ref()
+            .map(|remark| format!(": {remark}"))
+            .unwrap_or_default();
+        out.push_str(&field(
+            "  decided",
+            11,
+            &format!(
+                "{} by {}{remark}",
+                ago(context.now(), decision.at),
+                decision.by
+            ),
+        ));
+    } else {
+        let id = review.review_id.as_str();
+        let _: std::fmt::Result = writeln!(
+            out,
+            "  {}\n  {}",
+            paint(DIM, shell(["git", "takeup", "review", "approve", id])),
+            paint(DIM, shell(["git", "takeup", "review", "reject", id]))
+        );
+    }
+    out
+}
+
+const fn state(state: &ReviewState) -> &'static str {
+    match state {
+        ReviewState::Pending => "waits",
+        ReviewState::Decided { .. } => "decided, not yet applied",
+        ReviewState::Applied { decision, .. } => {
+            if decision.approved {
+                "approved"
+            } else {
+                "rejected"
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! How tasks and their verdicts look to people.
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use takeup_core::engine::{Candidate, Changed, Changes, CheckView, NextView, Verb};
+use takeup_core::plan::Proof;
+use takeup_core::process::Liveness;
+use takeup_core::text;
+use takeup_core::time::Time;
+use takeup_core::verdict::{ReasonCode, Verdict};
+
+use crate::printer::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, ago, cut, field, paint, width};
+
+/// Where the second column begins.
+const COLUMN: usize = 11;
+/// How many changed paths are listed.
+const PATHS: usize = 12;
+
+/// Returns the style of a verdict.
+pub(crate) const fn style(verdict: Verdict) -> Style {
+    match verdict {
+        Verdict::ResumeVerification => GREEN,
+        Verdict::StaleTask | Verdict::HumanReview => YELLOW,
+        Verdict::InUse => CYAN,
+        Verdict::NotResumable => DIM,
+        Verdict::MismatchedRepository => RED,
+    }
+}
+
+/// Shows one candidate on a few lines.
+pub(crate) fn candidate(found: &Candidate, now: Time) -> String {
+    let mut out = String::new();
+    let identity = &found.identity;
+    let title = text::one_line(&identity.title, 200);
+    let head = if title == identity.task_id.as_str() {
+        String::new()
+    } else {
+        format!("  {title}")
+    };
+    let verdict = paint(style(found.verdict), found.verdict.code());
+    let room =
+        width().saturating_sub(identity.task_id.as_str().len() + found.verdict.code().len() + 4);
+    line(
+        &mut out,
+        &format!(
+            "{}  {verdict}{}",
+            paint(BOLD, &identity.task_id),
+            paint(DIM, cut(&head, room))
+        ),
+    );
+
+    let mut session = format!("{}:{}", found.agent, identity.session_id);
+    if found.own {
+        session.push_str(" (this session)");
+    }
+    if let Liveness::Live { .. } = found.liveness {
+        session.push_str(" (open)");
+    }
+    out.push_str(&field("  session", COLUMN, &session));
+    out.push_str(&field("  left", COLUMN, &left(found, now)));
+    let mut reasons = found.reasons.iter().filter(|reason| !quiet(reason.code));
+    if let Some(first) = reasons.next() {
+        let mut why = first.message.clone();
+        for reason in reasons {
+            let _: std::fmt::Result = write!(why, "; {}", reason.message);
+        }
+        out.push_str(&field("  why", COLUMN, &text::one_line(&why, 2_000)));
+    }
+    if let Some(changes) = &found.changes {
+        out.push_str(&changed(changes, PATHS));
+    }
+    for effect in found.open_effects.iter().take(5) {
+        let what = format!(
+            "{} {} may or may not have happened",
+            effect.tool,
+            text::one_line(&effect.argument, 120)
+        );
+        out.push_str(&field("  open call", COLUMN, &what));
+    }
+    for check in &found.evidence {
+        out.push_str(&field("  check", COLUMN, &check_line(check, now)));
+    }
+    out.push_str(&next(&found.next));
+    out
+}
+
+/// Reasons that the other lines say already.
+const fn quiet(code: ReasonCode) -> bool {
+    matches!(
+        code,
+        ReasonCode::EffectUnknown | ReasonCode::LivenessUnknown
+    )
+}
+
+fn left(found: &Candidate, now: Time) -> String {
+    match &found.left {
+        Some(left) => {
+            let event = serde_json::to_value(left.event).ok();
+            let event = event
+                .as_ref()
+                .and_then(|value| value.as_str())
+                .unwrap_or_default()
+                .to_owned();
+            let head = left.head.as_deref().map_or_else(
+                || "no commit".to_owned(),
+                |head| head.chars().take(10).collect(),
+            );
+            let branch = left.branch.as_deref().unwrap_or("a detached HEAD");
+            let after = left
+                .after
+                .as_ref()
+                .map(|after| format!(", then {after}"))
+                .unwrap_or_default();
+            format!(
+                "{} ({event}), on {branch} at {head}{after}",
+                ago(now, left.at)
+            )
+        }
+        None => format!(
+            "{}, and nothing was recorded of the content",
+            ago(now, found.identity.updated_at)
+        ),
+    }
+}
+
+/// Shows where one check stands.
+pub(crate) fn check_line(check: &CheckView, now: Time) -> String {
+    let when = check
+        .at
+        .map(|at| format!(", {}", ago(now, at)))
+        .unwrap_or_default();
+    let state = match check.proof {
+        Proof::Fresh => "proved on this content",
+        Proof::Missing => "never run",
+        Proof::Failed => "failed on this content",
+        Proof::Outdated => "ran on other content",
+        Proof::Unsteady => "the content changed while it ran",
+        Proof::NoControl => "cannot fail, so it proves nothing",
+        Proof::OnlyReported => "only reported",
+    };
+    format!("{}: {state}{when}", text::one_line(&check.command, 120))
+}
+
+/// Shows the next command, ready to paste.
+pub(crate) fn next(next: &NextView) -> String {
+    match &next.command {
+        Some(command) => format!("  {}{}\n", paint(DIM, "next     "), paint(CYAN, command)),
+        None => String::new(),
+    }
+}
+
+/// Shows what changed, at most `most` paths.
+pub(crate) fn changed(changes: &Changes, most: usize) -> String {
+    let mut out = String::new();
+    for (number, path) in changes.paths.iter().take(most).enumerate() {
+        let label = if number == 0 { "  changed" } else { "" };
+        let pad = " ".repeat(COLUMN.saturating_sub(label.len()));
+        line(
+            &mut out,
+            &format!("{}{pad}{}", paint(DIM, label), changed_line(path)),
+        );
+    }
+    let more = changes.paths.len().saturating_sub(most);
+    if more > 0 {
+        out.push_str(&field(
+            "",
+            COLUMN,
+            &format!("and {more} more: git takeup diff"),
+        ));
+    }
+    for (number, commit) in changes.commits.iter().take(5).enumerate() {
+        let label = if number == 0 { "  commits" } else { "" };
+        let id: String = commit.id.as_str().chars().take(10).collect();
+        out.push_str(&field(
+            label,
+            COLUMN,
+            &format!("{id} {} ({})", commit.subject, commit.author),
+        ));
+    }
+    let more = changes.commits.len().saturating_sub(5);
+    if more > 0 {
+        out.push_str(&field("", COLUMN, &format!("and {more} more")));
+    }
+    if let Some(why) = &changes.incomplete {
+        out.push_str(&field("  not whole", COLUMN, why));
+    }
+    out
+}
+
+/// Shows one changed path.
+pub(crate) fn changed_line(changed: &Changed) -> String {
+    let verb = match changed.verb {
+        Verb::Added => paint(GREEN, "A"),
+        Verb::Modified => paint(YELLOW, "M"),
+        Verb::Deleted => paint(RED, "D"),
+    };
+    let outside = if changed.inside_boundary {
+        ""
+    } else {
+        ", outside the boundary"
+    };
+    let note = paint(DIM, format!("({}{outside})", changed.place.code()));
+    format!(
+        "{verb} {} {note}",
+        cut(&changed.path, width().saturating_sub(COLUMN + 30).max(20))
+    )
+}
+
+fn line(out: &mut String, text: &str) {
+    out.push_str(text);
+    out.push('\n');
+}
