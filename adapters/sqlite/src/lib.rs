@@ -33,5 +33,5 @@ mod owner;
 mod read;
 
 pub use owner::{Owner, lock_owner};
-pub use read::{Columns, ReadError, columns, read, wal_present};
+pub use read::{Columns, ReadError, columns, integer, read, text, wal_present};
 pub use rusqlite;

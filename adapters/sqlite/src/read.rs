@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
 use takeup_core::files::open_regular;
 use takeup_core::issue::{Issue, IssueKind};
 
@@ -202,6 +203,32 @@ fn issue_of(database: &Path, error: &ReadError) -> Issue {
         kind,
         message.replace(|c: char| c.is_control(), " "),
     )
+}
+
+/// Returns a value as text, whatever its type; `None` for null and blobs. Text that is not UTF-8 is mended.
+pub fn text(row: &Row<'_>, column: usize) -> Result<Option<String>, ReadError> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        ValueRef::Integer(number) => Some(number.to_string()),
+        ValueRef::Real(number) => Some(number.to_string()),
+        ValueRef::Null | ValueRef::Blob(_) => None,
+    })
+}
+
+/// Returns a value as a whole number, whatever its type; `None` where it is none.
+pub fn integer(row: &Row<'_>, column: usize) -> Result<Option<i64>, ReadError> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Integer(number) => Some(number),
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a cast to a whole number stops at the ends of its range"
+        )]
+        ValueRef::Real(number) => Some(number as i64),
+        ValueRef::Text(bytes) => std::str::from_utf8(bytes)
+            .ok()
+            .and_then(|text| text.trim().parse().ok()),
+        ValueRef::Null | ValueRef::Blob(_) => None,
+    })
 }
 
 /// The columns of one table.

@@ -1,0 +1,186 @@
+//! The store of 2026.7.1 and earlier: `sessions.json` and one JSONL file a session.
+use std::collections::BTreeMap;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use takeup_core::files::{open_regular, read_bounded};
+use takeup_core::issue::{Issue, IssueKind};
+
+use super::database::SessionRow;
+use super::entry::{Entry, is_conversation, lenient};
+use super::shared::{Owner, unsafe_path};
+use super::transcript::Event;
+
+/// The largest index that is read, in bytes.
+const INDEX_LIMIT: u64 = 256 << 20;
+/// How much of the end of a transcript is read, in bytes.
+const TAIL: u64 = 512 << 10;
+/// The largest lock file that is read, in bytes.
+const LOCK_LIMIT: u64 = 4 << 10;
+
+/// The files of one agent's sessions.
+#[derive(Debug)]
+pub(crate) struct Files {
+    folder: PathBuf,
+}
+
+impl Files {
+    /// The store in `<state>/agents/<id>/sessions`, where it has an index.
+    pub(crate) fn in_folder(folder: PathBuf) -> Option<Self> {
+        std::fs::symlink_metadata(folder.join("sessions.json"))
+            .is_ok()
+            .then_some(Self { folder })
+    }
+
+    /// Reads the index, newest first.
+    pub(crate) fn sessions(&self) -> Result<(Vec<SessionRow>, Vec<Issue>), Issue> {
+        let path = self.folder.join("sessions.json");
+        let bytes = read_bounded(&path, INDEX_LIMIT)?.unwrap_or_default();
+        let index: BTreeMap<String, &RawValue> =
+            serde_json::from_slice(&bytes).map_err(|error| {
+                let kind = if bytes.iter().all(|byte| *byte == 0) {
+                    IssueKind::Zeroed
+                } else if error.is_eof() {
+                    IssueKind::Torn
+                } else {
+                    IssueKind::Corrupt
+                };
+                Issue::new(&path, kind, error.to_string())
+            })?;
+        let mut rows = Vec::new();
+        let mut issues = Vec::new();
+        for (key, raw) in index {
+            if !is_conversation(&key) {
+                continue;
+            }
+            let entry = match serde_json::from_str::<Entry>(raw.get()) {
+                Ok(entry) => entry,
+                Err(error) => {
+                    let message = format!("entry {:?}: {error}", crate::text::one_line(&key, 80));
+                    issues.push(Issue::new(&path, IssueKind::Corrupt, message));
+                    continue;
+                }
+            };
+            let Some(id) = entry.session_id.clone() else {
+                continue;
+            };
+            if self.transcript(&id).is_none() {
+                issues.push(unsafe_path(&path, "a session id"));
+                continue;
+            }
+            if entry.archived_at.is_some() {
+                continue;
+            }
+            rows.push(SessionRow {
+                parent_key: entry
+                    .parent_session_key
+                    .clone()
+                    .or_else(|| entry.spawned_by.clone()),
+                key,
+                id,
+                status: entry.status.clone(),
+                updated_at: entry.updated_at,
+                created_at: entry.session_started_at.or(entry.started_at),
+                label: None,
+                display_name: None,
+                archived: false,
+                entry: Some(entry),
+                damaged: None,
+            });
+        }
+        rows.sort_by(|a, b| b.updated_at.cmp(&a.updated_at).then(a.key.cmp(&b.key)));
+        Ok((rows, issues))
+    }
+
+    /// The transcript of a session; `None` where the id is no file name.
+    pub(crate) fn transcript(&self, id: &str) -> Option<PathBuf> {
+        let plain = !id.is_empty()
+            && id.len() <= 200
+            && !id.starts_with('.')
+            && !id.contains(['/', '\\', '\0']);
+        plain.then(|| self.folder.join(format!("{id}.jsonl")))
+    }
+
+    /// Reads the header and the last events of a session, oldest first. A line that is cut off at the end is left out.
+    pub(crate) fn events(&self, id: &str) -> Result<(Option<PathBuf>, Vec<Event>), Issue> {
+        let Some(path) = self.transcript(id) else {
+            return Err(unsafe_path(&self.folder, "a session id"));
+        };
+        let Some(mut file) = open_regular(&path)? else {
+            return Ok((None, Vec::new()));
+        };
+        let unreadable =
+            |error: std::io::Error| Issue::new(&path, IssueKind::Unreadable, error.to_string());
+        let size = file.metadata().map_err(unreadable)?.len();
+        let header = {
+            let mut start = Vec::new();
+            (&file)
+                .take(64 << 10)
+                .read_to_end(&mut start)
+                .map_err(unreadable)?;
+            let line = start
+                .split(|byte| *byte == b'\n')
+                .next()
+                .unwrap_or_default();
+            serde_json::from_slice::<Event>(line).ok()
+        };
+        let from = size.saturating_sub(TAIL);
+        file.seek(SeekFrom::Start(from)).map_err(unreadable)?;
+        let mut end = Vec::new();
+        (&file)
+            .take(TAIL)
+            .read_to_end(&mut end)
+            .map_err(unreadable)?;
+        if !end.is_empty() && end.iter().all(|byte| *byte == 0) {
+            return Err(Issue::new(
+                &path,
+                IssueKind::Zeroed,
+                "it holds zero bytes only",
+            ));
+        }
+        let mut lines = end.split(|byte| *byte == b'\n');
+        if from > 0 {
+            // The first line of the window is the end of one that began before it.
+            lines.next();
+        }
+        let events = lines
+            .filter_map(|line| serde_json::from_slice::<Event>(line).ok())
+            .collect();
+        let folder = header
+            .and_then(|event| event.cwd)
+            .filter(|path| path.is_absolute());
+        Ok((folder, events))
+    }
+
+    /// Reads who works on a session: the lock file beside the transcript.
+    pub(crate) fn lock(&self, id: &str) -> Result<Option<Owner>, Issue> {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct LockFile {
+            #[serde(deserialize_with = "lenient")]
+            pid: Option<u32>,
+            #[serde(deserialize_with = "lenient")]
+            starttime: Option<u64>,
+        }
+        let Some(mut path) = self.transcript(id) else {
+            return Ok(None);
+        };
+        path.as_mut_os_string().push(".lock");
+        let Some(bytes) = read_bounded(&path, LOCK_LIMIT)? else {
+            return Ok(None);
+        };
+        let lock: LockFile = serde_json::from_slice(&bytes)
+            .map_err(|error| Issue::new(&path, IssueKind::Corrupt, error.to_string()))?;
+        Ok(Some(Owner {
+            pid: lock.pid,
+            start: lock.starttime,
+        }))
+    }
+}
+
+/// Tells whether an agent has a database at all: with one, its files are what was migrated.
+pub(crate) fn is_migrated(database: &Path) -> bool {
+    std::fs::symlink_metadata(database).is_ok()
+}

@@ -1,0 +1,4 @@
+//! Stores made by hand, in the shapes that OpenClaw's releases write.
+mod database;
+mod files;
+mod world;

@@ -1,0 +1,135 @@
+//! The store in files, of 2026.7.1 and earlier.
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use takeup_core::agent::{Agent as _, InterruptionReason};
+use takeup_core::files::write_atomic;
+use takeup_core::issue::IssueKind;
+use takeup_core::process::Liveness;
+
+use super::world::{World, calls, says, transcript, user};
+
+fn folder(world: &World) -> PathBuf {
+    let folder = world.state().join("agents/main/sessions");
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn put(world: &World, name: &str, text: &str) {
+    write_atomic(&folder(world).join(name), text.as_bytes(), 0o600).unwrap();
+}
+
+fn lines(events: &[Value]) -> String {
+    events.iter().fold(String::new(), |text, event| {
+        text + &event.to_string() + "\n"
+    })
+}
+
+#[test]
+fn index_transcripts_and_locks() {
+    let mut world = World::new();
+    world.table = vec![(70, 900, "node")];
+    let entry = |id: &str, status: &str| {
+        json!({"sessionId": id, "updatedAt": 2000, "sessionStartedAt": 1000, "status": status,
+            "sessionFile": "/etc/passwd", "abortedLastRun": status == "failed"})
+    };
+    let index = json!({
+        "agent:main:main": entry("s1", "failed"),
+        "agent:main:live": entry("s2", "running"),
+        "agent:main:stale": entry("s3", "running"),
+        "agent:main:done": entry("s4", "done"),
+        "agent:main:missing": entry("s5", "done"),
+        "agent:main:evil": entry("../../../repo/x", "done"),
+        "cron:7": entry("s7", "done"),
+        "agent:main:odd": 7,
+    });
+    put(&world, "sessions.json", &index.to_string());
+    let open = transcript(&world.repo(), &[user("fix it"), calls("c1", "make")]);
+    for id in ["s1", "s2", "s3"] {
+        put(&world, &format!("{id}.jsonl"), &lines(&open));
+    }
+    // The last line was cut off by the crash.
+    let mut torn = lines(&open);
+    torn.push_str("{\"type\":\"mess");
+    put(&world, "s1.jsonl", &torn);
+    let closed = transcript(&world.repo(), &[user("fix it"), says("done", "stop")]);
+    put(&world, "s4.jsonl", &lines(&closed));
+    put(&world, "s2.jsonl.lock", r#"{"pid":70,"starttime":900}"#);
+    put(&world, "s3.jsonl.lock", r#"{"pid":70,"starttime":800}"#);
+    let before = world.content();
+
+    let found = world.here();
+    let seen: Vec<(&str, Option<InterruptionReason>, &Liveness)> = found
+        .items
+        .iter()
+        .map(|session| {
+            let reason = session.interruption.as_ref().map(|it| it.reason);
+            (session.name.as_deref().unwrap(), reason, &session.liveness)
+        })
+        .collect();
+    assert!(
+        matches!(
+            seen.as_slice(),
+            [
+                ("agent:main:done", None, Liveness::Ended { .. }),
+                ("agent:main:live", None, Liveness::Live { .. }),
+                (
+                    "agent:main:main",
+                    Some(InterruptionReason::Crash),
+                    Liveness::Crashed { .. }
+                ),
+                (
+                    "agent:main:stale",
+                    Some(InterruptionReason::Crash),
+                    Liveness::Crashed { .. }
+                ),
+            ]
+        ),
+        "{seen:#?}"
+    );
+    assert_eq!(found.items[1].process.as_ref().unwrap().start_ticks, 900);
+    let mut kinds: Vec<IssueKind> = found.issues.iter().map(|issue| issue.kind).collect();
+    kinds.sort_unstable();
+    assert_eq!(kinds, [IssueKind::Corrupt, IssueKind::UnsafePath]);
+    assert_eq!(world.content(), before);
+
+    // With a database beside it the files are what was migrated.
+    drop(world.database("main"));
+    assert!(world.here().items.is_empty());
+}
+
+#[test]
+fn a_damaged_index_is_named_and_not_empty() {
+    for (text, kind) in [
+        ("{\"agent:main:main\":{\"sess", IssueKind::Torn),
+        ("\0\0\0\0", IssueKind::Zeroed),
+        ("[1]", IssueKind::Corrupt),
+        ("", IssueKind::Zeroed),
+    ] {
+        let world = World::new();
+        put(&world, "sessions.json", text);
+        let found = world.here();
+        assert_eq!(found.issues.len(), 1);
+        assert_eq!(found.issues[0].kind, kind, "{text:?}");
+    }
+}
+
+#[test]
+fn a_huge_transcript_is_read_at_its_end() {
+    let world = World::new();
+    let index = json!({"agent:main:main": {"sessionId": "s1", "updatedAt": 2000}});
+    put(&world, "sessions.json", &index.to_string());
+    let filler = "x".repeat(10_000);
+    let mut events: Vec<Value> = (0..200).map(|_| says(&filler, "stop")).collect();
+    events.push(calls("c1", "make"));
+    put(
+        &world,
+        "s1.jsonl",
+        &lines(&transcript(&world.repo(), &events)),
+    );
+    let sessions = world.healthy();
+    assert_eq!(sessions["agent:main:main"].open_effects.len(), 1);
+    let detail = world.agent().session(&world.env(), "s1", 2).unwrap();
+    assert_eq!(detail.turns.len(), 2);
+    assert!(detail.turns[0].text.chars().count() <= 2_001);
+}

@@ -1,0 +1,10 @@
+#!/bin/sh
+# Part of the takeup skill, made by git-takeup.
+# the one next step
+# usage: next.sh [OPTION...]
+set -u
+if ! command -v git-takeup >/dev/null 2>&1; then
+  printf '%s\n' '{"schema":1,"ok":false,"command":"next","error":{"code":"not-installed","message":"git-takeup is not on PATH","retryable":false}}'
+  exit 1
+fi
+exec git takeup next --json "$@"
