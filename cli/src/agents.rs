@@ -3,5 +3,8 @@ use takeup_core::agent::Agent;
 
 /// Returns every adapter, in the order in which lists show them.
 pub(crate) fn all() -> Vec<Box<dyn Agent>> {
-    vec![Box::new(takeup_jcode::Jcode::new())]
+    vec![
+        Box::new(takeup_jcode::Jcode::new()),
+        Box::new(takeup_openclaw::OpenClaw::new()),
+    ]
 }
