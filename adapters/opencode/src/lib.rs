@@ -4,14 +4,20 @@ mod fingerprint;
 #[cfg(test)]
 mod scenarios;
 pub mod sidecar;
+mod store;
 mod tasks;
 #[cfg(test)]
 mod testing;
 
-use takeup_core::agent::{Agent, AgentError, Detection, Effect, ForeignTask, Found};
+use std::ffi::OsString;
+
+use takeup_core::agent::{
+    Agent, AgentError, Detection, Effect, ForeignTask, Found, Session, SessionDetail, SessionQuery,
+};
 use takeup_core::env::Env;
-use takeup_core::ids::AgentId;
+use takeup_core::ids::{AgentId, SessionId};
 use takeup_core::repository::Place;
+use takeup_core::time::SystemClock;
 
 pub use fingerprint::{CLEAN_TREE, FingerprintError, PluginFingerprint, fingerprint};
 
@@ -43,6 +49,28 @@ impl Agent for OpenCode {
     fn detect(&self, env: &Env) -> Detection {
         let _ = env;
         Detection::default()
+    }
+
+    fn session_of(&self, env: &Env) -> Option<SessionId> {
+        // OpenCode itself names no session to its shell; our plugin adds it.
+        env.var("OPENCODE")?;
+        SessionId::new(env.text("TAKEUP_SESSION")?).ok()
+    }
+
+    fn sessions(&self, env: &Env, query: &SessionQuery) -> Found<Session> {
+        store::sessions(env, query, &SystemClock)
+    }
+
+    fn session(&self, env: &Env, id: &str, turns: usize) -> Result<SessionDetail, AgentError> {
+        store::session(env, id, turns, &SystemClock)
+    }
+
+    fn resume_command(&self, session: &SessionId) -> Option<Vec<OsString>> {
+        Some(vec![
+            "opencode".into(),
+            "--session".into(),
+            session.as_str().into(),
+        ])
     }
 
     fn tasks(&self, env: &Env, place: &Place) -> Found<ForeignTask> {

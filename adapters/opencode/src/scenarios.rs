@@ -193,7 +193,7 @@ impl Run {
                 let boundary = object(
                     &update["editBoundary"]
                         .as_object()
-                        .map_or(json!({}), |b| json!(b)),
+                        .map_or_else(|| json!({}), |b| json!(b)),
                 );
                 let globs = |key: &str| boundary.texts(key).unwrap_or_default();
                 let (allowed, avoided) = (globs("allowedEditGlobs"), globs("avoidEditGlobs"));

@@ -1,6 +1,6 @@
 //! The plugin's tasks at a place, judged as far as its own records allow.
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,9 +13,11 @@ use takeup_core::process::Liveness;
 use takeup_core::repository::Place;
 use takeup_core::review::Review;
 use takeup_core::status::Status;
+use takeup_core::time::SystemClock;
 
 use crate::fingerprint::{self, CLEAN_TREE, FingerprintError, PluginFingerprint};
 use crate::sidecar::{self, FoundIdentity, Identity, Object, Paths};
+use crate::store;
 
 /// Lists the plugin's tasks at a place. One fingerprint at the most, whatever their number.
 pub(crate) fn tasks(env: &Env, place: &Place) -> Found<ForeignTask> {
@@ -30,6 +32,7 @@ pub(crate) fn tasks(env: &Env, place: &Place) -> Found<ForeignTask> {
     }
     let reviews = sidecar::reviews(&paths, &listing);
     found.issues.extend(reviews.issues);
+    let sessions = store::these(env, &asked(&identities.items), &SystemClock);
     let present = Present::new(env, place);
     let mut context = Context {
         paths: &paths,
@@ -63,6 +66,7 @@ pub(crate) fn tasks(env: &Env, place: &Place) -> Found<ForeignTask> {
         } else {
             waiting(&paths, &reviews.items, identity, &task_id, &session)
         };
+        let known = sessions.get(&identity.session);
         let parts = context.parts(identity, closed, &mut found.issues);
         found.items.push(ForeignTask {
             task_id,
@@ -86,13 +90,30 @@ pub(crate) fn tasks(env: &Env, place: &Place) -> Found<ForeignTask> {
             allowed: parts.allowed,
             avoided: parts.avoided,
             checks: parts.checks,
-            open_effects: Vec::new(),
-            liveness: Liveness::Unknown {
-                why: "the plugin's records name no process".to_owned(),
-            },
+            open_effects: known.map(|known| known.open_effects.clone()).unwrap_or_default(),
+            liveness: known.map_or_else(
+                || Liveness::Unknown {
+                    why: "OpenCode's own store does not know the session, and OpenCode++'s records name no process"
+                        .to_owned(),
+                },
+                |known| known.liveness.clone(),
+            ),
         });
     }
     found
+}
+
+/// The most sessions that are looked up in OpenCode's own store.
+const MOST_LOOKED_UP: usize = 200;
+
+/// The sessions of unfinished tasks, of which OpenCode's own store may know whether they are alive.
+fn asked(items: &[FoundIdentity]) -> HashSet<String> {
+    items
+        .iter()
+        .filter(|item| !item.identity.status.is_closed())
+        .map(|item| item.identity.session.clone())
+        .take(MOST_LOOKED_UP)
+        .collect()
 }
 
 /// The question that stands in the way of an identity. A changed status does not lift it: the plugin overwrites

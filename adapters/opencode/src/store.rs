@@ -1,0 +1,311 @@
+//! OpenCode's own store, read only: the database, and the JSON trees of earlier versions.
+//!
+//! Source: runs of OpenCode 1.18.33 (database) and its published sources (JSON trees).
+mod database;
+mod history;
+mod home;
+mod owner;
+mod tree;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use takeup_core::agent::{AgentError, Found, PlanItem, Session, SessionDetail, SessionQuery, Turn};
+use takeup_core::env::Env;
+use takeup_core::ids::{SessionId, SessionRef};
+use takeup_core::issue::{Issue, IssueKind};
+use takeup_core::text;
+use takeup_core::time::{Clock, Time};
+
+use history::Message;
+pub(crate) use home::Homes;
+use owner::Holders;
+
+/// How many of the last messages are looked at to tell how a session ended.
+const LOOK_BACK: usize = 40;
+/// The longest title or prompt that is shown.
+const LONGEST: usize = 200;
+
+/// A session as its store holds it.
+#[derive(Clone, Debug, Default)]
+struct Row {
+    id: String,
+    parent: Option<String>,
+    slug: Option<String>,
+    directory: PathBuf,
+    title: String,
+    created: i64,
+    updated: i64,
+    archived: bool,
+    /// While an undo is pending: the first hidden message, and the first hidden part in it.
+    revert: Option<(String, Option<String>)>,
+    todos: Vec<PlanItem>,
+    /// The last messages, oldest first, without those an undo hides.
+    messages: Vec<Message>,
+    /// How many messages there are.
+    count: u64,
+    /// The file it was read from.
+    source: PathBuf,
+    /// That file is a database, of which can be asked who has it open.
+    in_database: bool,
+    /// It is the newest session of its folder.
+    newest: bool,
+}
+
+/// Which sessions are read from a store.
+struct Wanted<'a> {
+    which: Which<'a>,
+    limit: usize,
+    /// Messages of each.
+    messages: usize,
+}
+
+enum Which<'a> {
+    /// Those that work in a place (or anywhere) and are candidates: sub-agents, forks and archived ones are not.
+    Place(Option<&'a Path>),
+    /// One by id, by the beginning of its id, or by name.
+    Name(&'a str),
+    /// These.
+    These(&'a HashSet<String>),
+}
+
+impl Wanted<'_> {
+    fn fits(&self, row: &Row) -> bool {
+        match self.which {
+            Which::Place(root) => {
+                row.is_candidate() && root.is_none_or(|root| is_below(&row.directory, root))
+            }
+            Which::Name(name) => row.id.starts_with(name) || row.slug.as_deref() == Some(name),
+            Which::These(ids) => ids.contains(&row.id),
+        }
+    }
+}
+
+impl Row {
+    const fn is_candidate(&self) -> bool {
+        !self.archived && self.parent.is_none()
+    }
+}
+
+/// Marks the newest session of each folder.
+fn mark_newest(rows: &mut [Row]) {
+    let mut newest: BTreeMap<PathBuf, i64> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.is_candidate()) {
+        let known = newest.entry(row.directory.clone()).or_insert(row.updated);
+        *known = (*known).max(row.updated);
+    }
+    for row in rows {
+        row.newest = row.is_candidate() && newest.get(&row.directory) == Some(&row.updated);
+    }
+}
+
+/// Tells whether a folder is the root or inside it, by its text or by where it really is.
+fn is_below(folder: &Path, root: &Path) -> bool {
+    folder.starts_with(root)
+        || folder
+            .canonicalize()
+            .is_ok_and(|real| real.starts_with(root))
+}
+
+/// Reads what is wanted from every store, newest first.
+fn rows(env: &Env, wanted: &Wanted<'_>) -> Found<Row> {
+    let mut found = Found::default();
+    let Some(homes) = Homes::of(env) else {
+        return found;
+    };
+    for database in homes.databases(env, &mut found.issues) {
+        match database::read(&database, wanted) {
+            Ok((rows, issues)) => {
+                found.items.extend(rows);
+                found.issues.extend(issues);
+            }
+            Err(issue) => found.issues.push(issue),
+        }
+    }
+    let known: HashSet<String> = found.items.iter().map(|row| row.id.clone()).collect();
+    let trees = tree::read(&homes.data, wanted, &known);
+    found.items.extend(trees.items);
+    found.issues.extend(trees.issues);
+    found
+        .items
+        .sort_by(|a, b| b.updated.cmp(&a.updated).then_with(|| b.id.cmp(&a.id)));
+    if wanted.limit > 0 {
+        found.items.truncate(wanted.limit);
+    }
+    found
+}
+
+/// Lists sessions.
+pub(crate) fn sessions(env: &Env, query: &SessionQuery, clock: &dyn Clock) -> Found<Session> {
+    let found = rows(
+        env,
+        &Wanted {
+            which: Which::Place(query.root.as_deref()),
+            limit: query.limit,
+            messages: LOOK_BACK,
+        },
+    );
+    let mut context = Context::new(clock);
+    let mut sessions = Found {
+        items: Vec::with_capacity(found.items.len()),
+        issues: found.issues,
+    };
+    for row in &found.items {
+        match context.session(row) {
+            Some(session) => sessions.items.push(session),
+            None => sessions.issues.push(Issue::new(
+                &row.source,
+                IssueKind::Corrupt,
+                "a session has an id that is none",
+            )),
+        }
+    }
+    sessions
+}
+
+/// Reads these sessions, by id; what cannot be read is left out here and an issue of [`sessions`].
+pub(crate) fn these(
+    env: &Env,
+    ids: &HashSet<String>,
+    clock: &dyn Clock,
+) -> HashMap<String, Session> {
+    let wanted = Wanted {
+        which: Which::These(ids),
+        limit: 0,
+        messages: LOOK_BACK,
+    };
+    let mut context = Context::new(clock);
+    rows(env, &wanted)
+        .items
+        .iter()
+        .filter_map(|row| Some((row.id.clone(), context.session(row)?)))
+        .collect()
+}
+
+/// Shows one session with its last turns.
+pub(crate) fn session(
+    env: &Env,
+    id: &str,
+    turns: usize,
+    clock: &dyn Clock,
+) -> Result<SessionDetail, AgentError> {
+    let missing = || AgentError::NoSession {
+        agent: crate::NAME,
+        id: text::one_line(id, 80),
+    };
+    if id.is_empty() {
+        return Err(missing());
+    }
+    let found = rows(
+        env,
+        &Wanted {
+            which: Which::Name(id),
+            limit: 0,
+            messages: LOOK_BACK.max(turns.saturating_mul(3)),
+        },
+    );
+    let row = match found.items.iter().find(|row| row.id == id) {
+        Some(row) => row,
+        None => match found.items.as_slice() {
+            [row] => row,
+            [] => {
+                // A store that could not be read is no proof that there is no such session.
+                return Err(match found.issues.into_iter().next() {
+                    Some(issue) => AgentError::Damaged(issue),
+                    None => missing(),
+                });
+            }
+            several => {
+                return Err(AgentError::Other(format!(
+                    "{:?} fits {} sessions of {}",
+                    text::one_line(id, 80),
+                    several.len(),
+                    crate::NAME
+                )));
+            }
+        },
+    };
+    let session = Context::new(clock).session(row).ok_or_else(missing)?;
+    let mut shown: Vec<Turn> = row.messages.iter().filter_map(Message::turn).collect();
+    let beyond = shown.len().saturating_sub(turns);
+    shown.drain(..beyond);
+    Ok(SessionDetail {
+        session,
+        turns: shown,
+        transcript: Some(row.source.clone()),
+    })
+}
+
+/// What is asked once for many sessions.
+struct Context<'a> {
+    clock: &'a dyn Clock,
+    holders: BTreeMap<PathBuf, Holders>,
+}
+
+impl<'a> Context<'a> {
+    fn new(clock: &'a dyn Clock) -> Self {
+        Self {
+            clock,
+            holders: BTreeMap::new(),
+        }
+    }
+
+    fn session(&mut self, row: &Row) -> Option<Session> {
+        let id = SessionId::new(row.id.as_str()).ok()?;
+        let ending = history::ending(row);
+        let holders = self
+            .holders
+            .entry(row.source.clone())
+            .or_insert_with(|| Holders::of(row));
+        let liveness = holders.liveness(row, &ending, self.clock.now());
+        let last_prompt = row
+            .messages
+            .iter()
+            .rev()
+            .find(|message| message.is_user())
+            .and_then(Message::prompt);
+        let open_effects = match liveness {
+            // A call of a live session is not open, it runs.
+            takeup_core::process::Liveness::Live { .. } => Vec::new(),
+            takeup_core::process::Liveness::Ended { .. }
+            | takeup_core::process::Liveness::Crashed { .. }
+            | takeup_core::process::Liveness::Unknown { .. } => {
+                history::open_effects(&row.messages)
+            }
+        };
+        Some(Session {
+            session: SessionRef::new(crate::agent_id(), id),
+            name: row
+                .slug
+                .as_deref()
+                .map(|slug| text::one_line(slug, LONGEST)),
+            title: history::title(row),
+            cwd: Some(row.directory.clone()),
+            created_at: Some(Time::from_millis(row.created)),
+            updated_at: Some(Time::from_millis(row.updated)),
+            status: Some(ending.word.to_owned()),
+            process: match &liveness {
+                takeup_core::process::Liveness::Live { .. } => holders.process_in(&row.directory),
+                takeup_core::process::Liveness::Ended { .. }
+                | takeup_core::process::Liveness::Crashed { .. }
+                | takeup_core::process::Liveness::Unknown { .. } => None,
+            },
+            liveness,
+            interruption: ending.interruption,
+            open_effects,
+            messages: Some(row.count),
+            last_prompt,
+            plan: row.todos.clone(),
+            parent: row
+                .parent
+                .as_deref()
+                .and_then(|parent| SessionId::new(parent).ok()),
+            crash_group: None,
+            snapshot_tree: history::snapshot_tree(&row.messages),
+            recovered: Vec::new(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
