@@ -13,6 +13,7 @@ pub mod evidence;
 pub mod fault;
 pub mod files;
 pub mod fingerprint;
+pub mod handover;
 pub mod identity;
 pub mod ids;
 pub mod integration;
