@@ -38,7 +38,7 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use state::{Actor, Change, InstalledHook, PendingEffect, State, TaskEntry, Transition};
+pub use state::{Actor, Change, Doubt, InstalledHook, PendingEffect, State, TaskEntry, Transition};
 
 use crate::error::{Exit, Explain};
 use crate::files::{self, FileError};

@@ -237,7 +237,7 @@ impl<'a> Gatherer<'a> {
         let mut found = Vec::new();
         for entry in view.state.tasks.values() {
             for identity in &entry.identities {
-                found.push(self.of_identity(entry, identity)?);
+                found.push(self.of_identity(view, entry, identity)?);
             }
         }
         let known: Vec<SessionRef> = found.iter().map(Candidate::session).collect();
@@ -280,10 +280,12 @@ impl<'a> Gatherer<'a> {
     /// Judges one identity of the ledger.
     pub(super) fn of_identity(
         &self,
+        view: &View,
         entry: &TaskEntry,
         identity: &Identity,
     ) -> Result<Candidate, EngineError> {
         let whereabouts = self.site.whereabouts(&identity.place)?;
+        let doubtful = view.state.is_doubtful(identity);
         let liveness = self.liveness(
             &identity.session,
             identity.process.as_ref(),
@@ -322,7 +324,13 @@ impl<'a> Gatherer<'a> {
                 Some(SessionRef::new(identity.session.agent.clone(), id))
             }),
             whereabouts,
-            content: self.content(whereabouts, identity.latest.as_ref()),
+            content: match self.content(whereabouts, identity.latest.as_ref()) {
+                Content::Equal | Content::Differs if doubtful => Content::RecordIncomplete(
+                    "the ledger is damaged, and a later record of this session may be lost"
+                        .to_owned(),
+                ),
+                content => content,
+            },
             movement: movement(
                 identity.latest.as_ref().map(|recorded| &recorded.tree),
                 &self.look.record,

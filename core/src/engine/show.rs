@@ -56,7 +56,7 @@ pub fn show(
     let gatherer = Gatherer::new(engine, &site, &caller, &look);
     let mut candidates = Vec::new();
     for identity in &entry.identities {
-        candidates.push(gatherer.of_identity(&entry, identity)?);
+        candidates.push(gatherer.of_identity(&site.view, &entry, identity)?);
     }
     Ok(TaskView {
         task_id: entry.task.task_id.clone(),

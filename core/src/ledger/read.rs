@@ -107,6 +107,8 @@ pub(super) struct Loaded {
     pub(super) bytes: u64,
     /// A line was damaged, and no healthy one came after it yet: the chain cannot be checked there.
     broken: bool,
+    /// Records before the next one are gone, and the state was not yet doubted for it.
+    lost: bool,
 }
 
 /// What the lines were added to.
@@ -259,6 +261,7 @@ fn load_once(files: &Files) -> Result<Loaded, LedgerError> {
         base: Base::Snapshot,
         bytes: 0,
         broken: false,
+        lost: false,
     };
     if !check_folder(&files.folder)? {
         return Ok(loaded);
@@ -275,6 +278,7 @@ fn load_once(files: &Files) -> Result<Loaded, LedgerError> {
         if old == Taken::Unreadable {
             loaded.base = Base::Unknown;
         }
+        loaded.lost = matches!(old, Taken::Damaged | Taken::Unreadable);
         match loaded.feed_file(&files.old_journal)? {
             Some(fed) => fed.report(&files.old_journal, &mut loaded),
             // Neither a snapshot nor anything older: a young ledger.
@@ -295,6 +299,7 @@ fn load_once(files: &Files) -> Result<Loaded, LedgerError> {
         fed.report(&files.journal, &mut loaded);
         loaded.tail = fed;
     }
+    loaded.doubt_losses();
     Ok(loaded)
 }
 
@@ -394,6 +399,7 @@ impl Loaded {
             Err(issue) => {
                 self.view.issues.push(issue);
                 self.base = Base::Unknown;
+                self.lost = true;
                 Ok(None)
             }
         }
@@ -443,6 +449,14 @@ impl Loaded {
         Ok(())
     }
 
+    /// Doubts every open identity where records are gone: what was lost may have said more of any of them. A torn end does
+    /// not count, since it was never acknowledged; nor does a damaged snapshot whose records stand elsewhere.
+    fn doubt_losses(&mut self) {
+        if std::mem::take(&mut self.lost) {
+            self.view.state.doubt();
+        }
+    }
+
     fn feed_damaged(
         &mut self,
         path: &Path,
@@ -468,6 +482,7 @@ impl Loaded {
         };
         self.view.issues.push(Issue::new(path, kind, message));
         self.broken = true;
+        self.lost = true;
         self.next += 1;
         for record in saved {
             self.feed_record(path, record, number)?;
@@ -509,6 +524,7 @@ impl Loaded {
         }
         let follows = line.prev == self.head || self.broken;
         if !follows {
+            self.lost = true;
             self.view.issues.push(Issue::new(
                 path,
                 IssueKind::Checksum,
@@ -518,6 +534,7 @@ impl Loaded {
                 ),
             ));
         }
+        self.doubt_losses();
         self.view.state.apply(line.seq, &line.transition);
         self.view.seq = line.seq;
         self.next = self.next.max(line.seq + 1);

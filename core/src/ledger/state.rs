@@ -1,5 +1,5 @@
 //! What the ledger holds, and how one change alters it. Pure: no file is touched here.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -178,6 +178,25 @@ impl TaskEntry {
     }
 }
 
+/// An identity of which a later record may have been lost.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Doubt {
+    /// The task.
+    pub task_id: TaskId,
+    /// The session.
+    pub session: SessionRef,
+}
+
+impl Doubt {
+    fn of(identity: &Identity) -> Self {
+        Self {
+            task_id: identity.task_id.clone(),
+            session: identity.session.clone(),
+        }
+    }
+}
+
 /// The state that the journal adds up to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -197,6 +216,9 @@ pub struct State {
     /// Git hooks of ours, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hooks: BTreeMap<String, InstalledHook>,
+    /// Identities of which a later record may have been lost in damage; a record that puts one anew takes it out.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub doubtful: BTreeSet<Doubt>,
     /// Ids of the tasks that were archived last, at most [`State::ARCHIVED`], so that no new task takes their name. For
     /// older ones ask [`super::Ledger::is_archived`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -218,6 +240,18 @@ impl State {
     /// Returns the identity of a task in a session.
     pub fn identity(&self, task: &TaskId, session: &SessionRef) -> Option<&Identity> {
         self.tasks.get(task)?.identity(session)
+    }
+
+    /// Marks every open identity as one of which a later record may have been lost: damage was met at this point.
+    pub fn doubt(&mut self) {
+        let open = self.tasks.values().flat_map(|entry| &entry.identities);
+        let open = open.filter(|identity| !identity.status.is_closed());
+        self.doubtful.extend(open.map(Doubt::of));
+    }
+
+    /// Tells whether a later record of an identity may have been lost.
+    pub fn is_doubtful(&self, identity: &Identity) -> bool {
+        !self.doubtful.is_empty() && self.doubtful.contains(&Doubt::of(identity))
     }
 
     /// Returns every identity of a session id, whatever its agent.
@@ -271,6 +305,7 @@ impl State {
                 entry.seq = seq;
             }
             Change::Identity { identity } => {
+                self.doubtful.remove(&Doubt::of(identity));
                 if let Some(entry) = self.touch(seq, &identity.task_id) {
                     match entry
                         .identities
