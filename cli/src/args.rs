@@ -112,6 +112,8 @@ commands! {
     Log => log, "log";
     /// List sessions of all agents, show one, recover one
     Sessions => sessions, "sessions";
+    /// Work that goes on when everything else goes away: run, list, show, output, wait, stop
+    Bg => bg, "bg";
     /// Questions to a person
     Review => review, "review";
     /// Print the fingerprint of the work tree

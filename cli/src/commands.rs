@@ -1,5 +1,6 @@
 //! The commands, one file each: `Args` (parsed by clap) and `run(args, context)`.
 pub(crate) mod abandon;
+pub(crate) mod bg;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod evaluate;

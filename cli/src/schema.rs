@@ -15,5 +15,6 @@ pub fn schemas() -> BTreeMap<&'static str, Schema> {
         "version",
         schema_for!(crate::commands::version::VersionData),
     );
+    schemas.extend(crate::commands::bg::schemas());
     schemas
 }

@@ -322,6 +322,13 @@ impl Store {
         events::read(&self.events_path(id), last)
     }
 
+    /// Adds an event to a task's file of events.
+    pub fn note(&self, id: &BackgroundId, event: &Event) -> Result<(), BackgroundError> {
+        let path = self.events_path(id);
+        events::append(&path, event)
+            .map_err(|error| FileError::new("cannot write", &path, error).into())
+    }
+
     /// Finds a task by its id, its name, or the beginning of either. Of several with one name, the newest is meant.
     pub fn find(&self, text: &str) -> Result<BackgroundId, BackgroundError> {
         let ids = self.ids()?;

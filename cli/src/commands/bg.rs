@@ -1,0 +1,136 @@
+//! `git takeup bg`: background tasks.
+use std::path::PathBuf;
+
+use schemars::{Schema, schema_for};
+use takeup_core::background::Store;
+use takeup_core::error::Exit;
+use takeup_core::ids::{AgentId, SessionId, SessionRef};
+use takeup_core::process;
+
+use crate::context::Context;
+use crate::reply::{Failure, Reply};
+
+mod adopt;
+mod clean;
+mod follow;
+mod list;
+mod output;
+mod run;
+mod show;
+mod stop;
+mod units;
+mod view;
+mod wait;
+
+/// Arguments of `bg`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Bg,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Bg {
+    /// Start a command that outlives this terminal, its session and its agent
+    Run(run::Args),
+    /// List the background tasks, newest first
+    #[command(visible_alias = "ls")]
+    List(list::Args),
+    /// Show one task with everything that is known of it
+    Show(show::Args),
+    /// Print what a task printed, secrets masked
+    Output(output::Args),
+    /// Print the last lines of a task's output, and follow it
+    Tail(output::TailArgs),
+    /// Wait for the end of tasks
+    Wait(wait::Args),
+    /// Stop a task and everything it started
+    Stop(stop::Args),
+    /// Remove tasks that are over
+    Clean(clean::Args),
+    /// Take a process under watch that runs already
+    Adopt(adopt::Args),
+    /// Ask the terminal that shows a task to leave it alone
+    Detach(show::DetachArgs),
+}
+
+pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
+    match args.command {
+        Bg::Run(args) => run::run(args, context),
+        Bg::List(args) => list::run(&args, context),
+        Bg::Show(args) => show::run(&args, context),
+        Bg::Output(args) => output::run(&args, context),
+        Bg::Tail(args) => output::tail(&args, context),
+        Bg::Wait(args) => wait::run(&args, context),
+        Bg::Stop(args) => stop::run(&args, context),
+        Bg::Clean(args) => clean::run(&args, context),
+        Bg::Adopt(args) => adopt::run(&args, context),
+        Bg::Detach(args) => show::detach(&args, context),
+    }
+}
+
+/// Returns the schemas of the answers.
+pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
+    vec![
+        ("bg-run", schema_for!(run::RunData)),
+        ("bg-list", schema_for!(list::ListData)),
+        ("bg-show", schema_for!(show::ShowData)),
+        ("bg-output", schema_for!(output::OutputData)),
+        ("bg-wait", schema_for!(wait::WaitData)),
+        ("bg-stop", schema_for!(stop::StopData)),
+        ("bg-clean", schema_for!(clean::CleanData)),
+    ]
+}
+
+/// Returns the session that calls: what was given, else `TAKEUP_SESSION` (`agent:id`, or an id alone), else the agent's own
+/// variable.
+fn session(given: Option<&str>, context: &Context) -> Result<Option<SessionRef>, Failure> {
+    let invalid = |error: takeup_core::ids::InvalidId| {
+        Failure::new("invalid-session", Exit::Usage, error.to_string())
+    };
+    let by_agent = || {
+        context.agents.iter().find_map(|agent| {
+            let id = agent.session_of(&context.env)?;
+            Some(SessionRef::new(agent.id(), id))
+        })
+    };
+    let Some(text) = given.or_else(|| context.env.text("TAKEUP_SESSION")) else {
+        return Ok(by_agent());
+    };
+    if let Some((name, id)) = text.split_once(':')
+        && let Some(known) = context
+            .agents
+            .iter()
+            .map(|agent| agent.id())
+            .find(|known| known.as_str() == name)
+    {
+        return Ok(Some(SessionRef::new(
+            known,
+            SessionId::new(id).map_err(invalid)?,
+        )));
+    }
+    let id = SessionId::new(text).map_err(invalid)?;
+    let agent = by_agent()
+        .filter(|found| found.id == id)
+        .map_or_else(AgentId::person, |found| found.agent);
+    Ok(Some(SessionRef::new(agent, id)))
+}
+
+fn store(context: &Context) -> Result<Store, Failure> {
+    Ok(Store::of(&context.env)?)
+}
+
+/// Returns the path under which this very program can be started again, also where its file was replaced meanwhile.
+fn program() -> PathBuf {
+    match std::env::current_exe() {
+        Ok(path) if path.exists() => path,
+        _ => PathBuf::from("/proc/self/exe"),
+    }
+}
+
+/// Puts right what a look finds, before a command that writes. A failure of it must not stand in the command's way.
+fn settle(store: &Store, context: &Context) -> Vec<String> {
+    takeup_core::background::settle(store, &process::system(), &program(), context.clock.now())
+        .map(|again| again.iter().map(ToString::to_string).collect())
+        .unwrap_or_default()
+}

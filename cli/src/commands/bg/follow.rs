@@ -1,0 +1,125 @@
+//! Showing a task's output as it grows.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use signal_hook::consts::{SIGINT, SIGTSTP};
+use takeup_core::background::{self, EventKind, Follow, Record, Store, WaitFor, look};
+use takeup_core::error::Exit;
+use takeup_core::process;
+use takeup_core::time::Time;
+
+use super::run::left_alone;
+use super::view::TaskData;
+use super::{program, stop};
+use crate::context::Context;
+use crate::printer::{self, DIM, paint};
+use crate::reply::{Failure, Reply};
+
+/// How long is waited between two looks.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How soon the second Ctrl-Z has to come.
+const TWICE: Duration = Duration::from_secs(3);
+
+/// Prints new output until the task is over, the reader is gone, or `leave` says so. Tells whether the task is over.
+pub(super) fn follow(
+    store: &Store,
+    record: &Record,
+    lines: Option<usize>,
+    leave: &mut dyn FnMut() -> bool,
+) -> Result<bool, Failure> {
+    let processes = process::system();
+    let mut follow = Follow::new(store, &record.id, record.output_cap, lines)?;
+    loop {
+        // Looked at first: what was printed before the end is then read after it.
+        let over = look(store, &record.id, &processes)?.record.state.is_over();
+        let text = follow.more(over)?;
+        if !text.is_empty() && printer::out_raw(text.as_bytes()).is_err() {
+            return Ok(over);
+        }
+        if over {
+            // A large rest comes in pieces.
+            if text.is_empty() {
+                return Ok(true);
+            }
+            continue;
+        }
+        if leave() {
+            return Ok(false);
+        }
+        if text.is_empty() {
+            let ids = [record.id.clone()];
+            background::wait(store, &ids, WaitFor::All, Some(PAUSE), &processes)?;
+        }
+    }
+}
+
+/// Shows a task that was just started as if it ran here.
+pub(super) fn foreground(
+    store: &Store,
+    record: &Record,
+    exit_code: bool,
+    context: &Context,
+) -> Result<Reply, Failure> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let suspended = Arc::new(AtomicBool::new(false));
+    for (signal, flag) in [(SIGINT, &interrupted), (SIGTSTP, &suspended)] {
+        signal_hook::flag::register(signal, Arc::clone(flag))
+            .map_err(|error| Failure::new("signals-unavailable", Exit::Bug, error.to_string()))?;
+    }
+    let begun = context.clock.now();
+    let mut first: Option<Instant> = None;
+    let mut stopping = false;
+    let mut seen_events = 0;
+    let mut leave = || {
+        if interrupted.swap(false, Ordering::Relaxed) {
+            stopping = true;
+            return true;
+        }
+        if suspended.swap(false, Ordering::Relaxed) {
+            if first.is_some_and(|at| at.elapsed() < TWICE) {
+                return true;
+            }
+            first = Some(Instant::now());
+            printer::err("press Ctrl-Z once more to leave it running in the background\n");
+        }
+        detached(store, record, begun, &mut seen_events)
+    };
+    let over = follow(store, record, None, &mut leave)?;
+    if stopping {
+        let by = stop::who(context)?;
+        background::stop(
+            store,
+            &record.id,
+            &by,
+            Duration::from_secs(5),
+            &program(),
+            &process::system(),
+            context.clock.as_ref(),
+        )?;
+    } else if !over {
+        left_alone(record.id.as_str());
+        return Ok(Reply::silent(Exit::Done));
+    }
+    let seen = look(store, &record.id, &process::system())?;
+    let task = TaskData::new(store, seen, context.clock.now());
+    printer::err(&format!("{}\n", paint(DIM, task.sentence())));
+    let exit = if task.is_well() { Exit::Done } else { Exit::No };
+    let mut reply = Reply::silent(exit);
+    if exit_code {
+        reply.code = task.exit_code.map(|code| u8::try_from(code).unwrap_or(255));
+    }
+    Ok(reply)
+}
+
+/// Tells whether somebody asked this terminal to leave the task alone.
+fn detached(store: &Store, record: &Record, begun: Time, known: &mut u64) -> bool {
+    let size = std::fs::metadata(store.events_path(&record.id)).map_or(0, |meta| meta.len());
+    if std::mem::replace(known, size) == size {
+        return false;
+    }
+    store
+        .events(&record.id, 10)
+        .iter()
+        .any(|event| event.kind == EventKind::Detached && event.timestamp >= begun)
+}

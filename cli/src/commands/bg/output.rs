@@ -1,0 +1,127 @@
+//! `git takeup bg output` and `git takeup bg tail`
+use clap::ValueEnum;
+use schemars::JsonSchema;
+use serde::Serialize;
+use takeup_core::background::{Record, Shown, Store, Stream, look, read_output, tail_output};
+use takeup_core::error::Exit;
+use takeup_core::ids::BackgroundId;
+use takeup_core::process;
+
+use super::{follow, store};
+use crate::context::Context;
+use crate::printer;
+use crate::reply::{Failure, Reply};
+
+/// The most that one JSON document holds.
+const JSON_MOST: u64 = 1 << 20;
+
+/// Arguments of `bg output`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  git takeup bg output amber-otter --stream stderr\n\nSecrets are masked and escape sequences taken out; the raw bytes are in the file that `bg show` names."
+)]
+pub(crate) struct Args {
+    /// The task: its id, its name, or the beginning of either
+    task: String,
+
+    /// Only what came from this stream
+    #[arg(long, value_name = "STREAM")]
+    stream: Option<Which>,
+}
+
+/// Arguments of `bg tail`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  git takeup bg tail -f amber-otter")]
+pub(crate) struct TailArgs {
+    /// The task: its id, its name, or the beginning of either
+    task: String,
+
+    /// How many lines
+    #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 40)]
+    lines: usize,
+
+    /// Go on printing until the task is over
+    #[arg(short, long, conflicts_with = "json")]
+    follow: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Which {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// The answer of `bg output` and `bg tail`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OutputData {
+    /// The task.
+    id: BackgroundId,
+    /// The text, masked.
+    text: String,
+    /// How many bytes the command printed.
+    printed_bytes: u64,
+    /// How many of them are not kept any more.
+    left_out_bytes: u64,
+    /// There is more than this.
+    truncated: bool,
+    /// The task is over.
+    over: bool,
+}
+
+fn find(text: &str, store: &Store) -> Result<(Record, bool), Failure> {
+    let id = store.find(text)?;
+    let record = look(store, &id, &process::system())?.record;
+    if record.adopted {
+        return Err(Failure::new(
+            "no-output",
+            Exit::Missing,
+            "its output goes where it went before it was taken under watch",
+        ));
+    }
+    let over = record.state.is_over();
+    Ok((record, over))
+}
+
+fn reply(record: Record, over: bool, shown: Shown, context: &Context) -> Reply {
+    if !context.json {
+        // As it is, and quietly gone when the reader is.
+        drop(printer::out_raw(shown.text.as_bytes()));
+        return Reply::silent(Exit::Done);
+    }
+    let summary = format!("{} bytes were printed", shown.printed);
+    let data = OutputData {
+        id: record.id,
+        text: shown.text,
+        printed_bytes: shown.printed,
+        left_out_bytes: shown.left_out,
+        truncated: shown.truncated,
+        over,
+    };
+    Reply::new(summary, &data)
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
+    let store = store(context)?;
+    let (record, over) = find(&args.task, &store)?;
+    let stream = args.stream.map(|which| match which {
+        Which::Stdout => Stream::Stdout,
+        Which::Stderr => Stream::Stderr,
+    });
+    let most = if context.json { JSON_MOST } else { u64::MAX };
+    let shown = read_output(&store, &record.id, record.output_cap, stream, most)?;
+    Ok(reply(record, over, shown, context))
+}
+
+pub(super) fn tail(args: &TailArgs, context: &Context) -> Result<Reply, Failure> {
+    let store = store(context)?;
+    let (record, over) = find(&args.task, &store)?;
+    if args.follow {
+        follow::follow(&store, &record, Some(args.lines), &mut || false)?;
+        return Ok(Reply::silent(Exit::Done));
+    }
+    let shown = tail_output(&store, &record.id, record.output_cap, args.lines)?;
+    Ok(reply(record, over, shown, context))
+}

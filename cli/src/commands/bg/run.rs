@@ -1,0 +1,180 @@
+//! `git takeup bg run`
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use takeup_core::background::{self, Readiness, Request, look};
+use takeup_core::error::Exit;
+use takeup_core::ids::TaskId;
+use takeup_core::process;
+
+use super::view::TaskData;
+use super::{follow, program, session, settle, store, units};
+use crate::context::Context;
+use crate::printer::{self, BOLD, CYAN, DIM, YELLOW, paint, shell};
+use crate::reply::{Failure, Next, Reply};
+
+/// Arguments of `bg run`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  git takeup bg run -- cargo test\n  git takeup bg run --name server --ready port:8080 -- ./serve\n  git takeup bg run --timeout 10m -- sh -c 'make && make check'"
+)]
+pub(crate) struct Args {
+    /// A name for it; one is made where none is given
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// The task of this repository's ledger that it belongs to
+    #[arg(long, value_name = "TASK")]
+    task: Option<TaskId>,
+
+    /// The session that starts it
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+
+    /// Stop it after this time, such as 90s, 5m or 1h 30m
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    timeout: Option<Duration>,
+
+    /// Write the end into its output too
+    #[arg(long)]
+    notify: bool,
+
+    /// The folder it runs in
+    #[arg(long, value_name = "FOLDER")]
+    cwd: Option<PathBuf>,
+
+    /// Wait until it is ready: a text of its output, `port:8080`, or `cmd:COMMAND` that exits with 0
+    #[arg(long, value_name = "WHAT", value_parser = Readiness::parse)]
+    ready: Option<Readiness>,
+
+    /// How long to wait for it to be ready
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "60s", requires = "ready")]
+    ready_timeout: Duration,
+
+    /// The most address space each of its processes may have, such as 2G
+    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    memory: Option<u64>,
+
+    /// The most processor time each of its processes may use
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    cpu_time: Option<Duration>,
+
+    /// The most output that is kept; the middle goes first
+    #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "64M")]
+    output_cap: u64,
+
+    /// Show its output here until it is over; Ctrl-C stops it, Ctrl-Z twice leaves it alone
+    #[arg(long, conflicts_with = "json")]
+    foreground: bool,
+
+    /// With --foreground: exit with its exit status
+    #[arg(long, requires = "foreground")]
+    exit_code: bool,
+
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// The answer of `bg run`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RunData {
+    /// The task.
+    task: TaskData,
+    /// It is ready; absent where nobody asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ready: Option<bool>,
+    /// Why the system may end it all the same.
+    warnings: Vec<String>,
+    /// Tasks that were found without a supervisor and are watched again.
+    watched_again: Vec<String>,
+}
+
+pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
+    let store = store(context)?;
+    let processes = process::system();
+    let cwd = args.cwd.map_or_else(
+        || context.env.cwd.clone(),
+        |folder| context.env.cwd.join(folder),
+    );
+    let request = Request {
+        name: args.name,
+        session: session(args.session.as_deref(), context)?,
+        task: args.task,
+        timeout: args.timeout,
+        memory: args.memory,
+        cpu_seconds: args.cpu_time.map(|time| time.as_secs().max(1)),
+        output_cap: args.output_cap,
+        notify: args.notify,
+        ..Request::new(args.command, cwd)
+    };
+    let started = background::start(&store, &request, &program(), context.clock.now())?;
+    let watched_again = settle(&store, context);
+    let id = started.record.id.clone();
+    let ready = match &args.ready {
+        None => None,
+        Some(readiness) => Some(background::wait_ready(
+            &store,
+            &started.record,
+            readiness,
+            args.ready_timeout,
+            &processes,
+            context.clock.as_ref(),
+        )?),
+    };
+    if args.foreground {
+        return follow::foreground(&store, &started.record, args.exit_code, context);
+    }
+    let seen = look(&store, &id, &processes)?;
+    let task = TaskData::new(&store, seen, context.clock.now());
+    let follow_command = shell(["git", "takeup", "bg", "tail", "-f", id.as_str()]);
+    let mut human = format!(
+        "{} {} {}\n",
+        paint(BOLD, &task.name),
+        task.painted(),
+        paint(DIM, format!("{id}, pid {}", started.process.pid)),
+    );
+    let warnings = background::warnings(&context.env);
+    for warning in &warnings {
+        human.push_str(&format!("{} {warning}\n", paint(YELLOW, "warning:")));
+    }
+    if ready == Some(false) {
+        human.push_str(&format!(
+            "{} it did not get ready in time\n",
+            paint(YELLOW, "warning:")
+        ));
+    }
+    human.push_str(&format!("  {}", paint(CYAN, &follow_command)));
+    let summary = match ready {
+        Some(true) => format!("background task {id} is ready"),
+        Some(false) => format!("background task {id} did not get ready"),
+        None => format!("background task {id} started"),
+    };
+    let exit = if ready == Some(false) {
+        Exit::No
+    } else {
+        Exit::Done
+    };
+    let data = RunData {
+        task,
+        ready,
+        warnings,
+        watched_again,
+    };
+    Ok(Reply::new(summary, &data)
+        .human(human)
+        .next(Next::new("follow", follow_command))
+        .exit(exit))
+}
+
+/// Says on standard error how to come back to a task that is left alone.
+pub(super) fn left_alone(id: &str) {
+    printer::err(&format!(
+        "{id} goes on in the background; {}\n",
+        paint(CYAN, shell(["git", "takeup", "bg", "tail", "-f", id]))
+    ));
+}
