@@ -110,6 +110,10 @@ commands! {
     Show => show, "show";
     /// Tell a task's history
     Log => log, "log";
+    /// What the drop-ins of git and of agents call
+    Hook => hook, "hook";
+    /// Put git hooks in, look at them, take them out
+    Hooks => hooks, "hooks";
     /// List sessions of all agents, show one, recover one
     Sessions => sessions, "sessions";
     /// Work that goes on when everything else goes away: run, list, show, output, wait, stop

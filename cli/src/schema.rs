@@ -7,6 +7,11 @@ use schemars::{Schema, schema_for};
 pub fn schemas() -> BTreeMap<&'static str, Schema> {
     let mut schemas = BTreeMap::new();
     schemas.insert("envelope", schema_for!(crate::reply::Envelope<'static>));
+    schemas.insert("hooks-edit", schema_for!(crate::commands::hooks::EditData));
+    schemas.insert(
+        "hooks-status",
+        schema_for!(crate::commands::hooks::StatusData),
+    );
     schemas.insert(
         "sessions",
         schema_for!(crate::commands::sessions::SessionsData),

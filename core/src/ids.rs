@@ -278,6 +278,11 @@ impl SessionRef {
     pub const fn new(agent: AgentId, id: SessionId) -> Self {
         Self { agent, id }
     }
+
+    /// Returns the reference under which a person at a terminal acts who belongs to no session.
+    pub fn person() -> Self {
+        Self::new(AgentId::person(), SessionId("terminal".to_owned()))
+    }
 }
 
 impl fmt::Display for SessionRef {

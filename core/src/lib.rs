@@ -14,6 +14,7 @@ pub mod fault;
 pub mod files;
 pub mod fingerprint;
 pub mod handover;
+pub mod hooks;
 pub mod identity;
 pub mod ids;
 pub mod integration;

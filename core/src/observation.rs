@@ -32,3 +32,13 @@ pub struct Observation {
     /// The live session among the caller's ancestors; `None` is a person.
     pub by: Option<SessionRef>,
 }
+
+impl Observation {
+    /// Tells whether both are records of the same moment: work tree, hook, time and HEAD.
+    pub fn is_same_moment(&self, other: &Self) -> bool {
+        self.at == other.at
+            && self.event == other.event
+            && self.worktree_id == other.worktree_id
+            && self.head_after == other.head_after
+    }
+}

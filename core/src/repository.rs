@@ -26,8 +26,8 @@ use std::path::{Path, PathBuf};
 pub use self::config::{ConfigEntry, ConfigScope, config_key};
 pub use self::environment::{LOCAL_VARIABLES, clean_git_environment, find_program};
 pub use self::git::{
-    ChangedPath, CommitLine, Git, Head, Listed, ObjectFormat, Operation, PathChange, Worktree,
-    worktrees,
+    ChangedPath, CommitLine, Git, Head, LastMove, Listed, ObjectFormat, Operation, PathChange,
+    Worktree, last_move, real_id, worktrees,
 };
 pub use self::libgit2::Libgit2;
 pub use self::places::{KnownPlace, add_place, forget_gone_places, known_places};

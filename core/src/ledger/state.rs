@@ -129,6 +129,9 @@ pub struct InstalledHook {
     pub installed_at: Time,
     /// When it last ran.
     pub last_ran: Option<Time>,
+    /// The folder was made for it, and goes with it where it is empty.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub made_folder: bool,
 }
 
 /// Everything that belongs to one task.
@@ -342,6 +345,16 @@ impl State {
                 }
             }
             Change::Observation { observation } => {
+                // Put again, it says what was found out since.
+                if let Some(known) = self
+                    .observations
+                    .iter_mut()
+                    .rev()
+                    .find(|known| known.is_same_moment(observation))
+                {
+                    known.clone_from(observation);
+                    return;
+                }
                 self.observations.push((**observation).clone());
                 keep_last(&mut self.observations, Self::OBSERVATIONS);
             }

@@ -289,6 +289,60 @@ fn sequencer(git_dir: &Path) -> Option<Operation> {
     }
 }
 
+/// The last line of a reference's log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastMove {
+    /// Where it was; `None` where it was not there.
+    pub before: Option<Oid>,
+    /// Where it is.
+    pub after: Oid,
+    /// When it moved, to the second.
+    pub at: Time,
+    /// What git was doing, such as `commit (amend): subject`.
+    pub reason: String,
+}
+
+/// Reads the last line of a reference's log, by the end of its file: logs get long. `None` where there is none, or where
+/// references are not kept in files. `name` is `HEAD` or a whole reference name.
+pub fn last_move(place: &Place, name: &str) -> Option<LastMove> {
+    use std::io::{Read as _, Seek as _, SeekFrom};
+    let folder = if name == "HEAD" {
+        &place.git_dir
+    } else {
+        &place.common_dir
+    };
+    let mut file = crate::files::open_regular(&folder.join("logs").join(name)).ok()??;
+    let size = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(size.saturating_sub(64 * 1024)))
+        .ok()?;
+    let mut bytes = Vec::new();
+    file.take(64 * 1024).read_to_end(&mut bytes).ok()?;
+    let line = bytes
+        .strip_suffix(b"\n")?
+        .rsplit(|byte| *byte == b'\n')
+        .next()?;
+    // `<old id> <new id> <name> <mail> <seconds> <zone>\t<reason>` (gitformat of reflogs)
+    let text = String::from_utf8_lossy(line);
+    let (head, reason) = text.split_once('\t').unwrap_or((&text, ""));
+    let mut words = head.split(' ');
+    let before = words.next()?;
+    let after = Oid::new(words.next()?).ok()?;
+    let seconds = head.rsplit(' ').nth(1)?.parse::<i64>().ok()?;
+    Some(LastMove {
+        before: real_id(before),
+        after,
+        at: Time::from_millis(seconds.saturating_mul(1000)),
+        reason: one_line(reason.as_bytes()),
+    })
+}
+
+/// Reads an object id; all zeros is git's "none".
+pub fn real_id(text: &str) -> Option<Oid> {
+    Oid::new(text)
+        .ok()
+        .filter(|id| id.as_str().bytes().any(|digit| digit != b'0'))
+}
+
 /// Makes one clean line of foreign text.
 pub(super) fn one_line(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes)

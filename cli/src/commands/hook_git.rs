@@ -1,0 +1,98 @@
+//! `git takeup hook git <event>`: what git's own hooks call. It never hinders.
+use std::ffi::OsString;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use takeup_core::env::Env;
+use takeup_core::error::{Exit, Explain as _};
+use takeup_core::hooks::{self, HookError};
+use takeup_core::ids::SessionRef;
+use takeup_core::ledger::Ledger;
+use takeup_core::process;
+use takeup_core::repository::discover;
+use takeup_core::time::SystemClock;
+
+use crate::context::Context;
+use crate::reply::Reply;
+
+/// The longest that git is held up; the text in the hook ends the program soon after.
+const LIMIT: Duration = Duration::from_millis(900);
+
+/// Records what a hook saw. Ends in time whatever happens, and with 0: only the text in the hook, which swallows it, is
+/// told of a failure.
+pub(crate) fn run(event: String, args: Vec<OsString>, context: &Context) -> Reply {
+    if event == "recorder" {
+        return recorder(&args, context);
+    }
+    let told = context.env.var("TAKEUP_STUB").is_some();
+    let by_environment = context.agents.iter().find_map(|agent| {
+        agent
+            .session_of(&context.env)
+            .map(|id| SessionRef::new(agent.id(), id))
+    });
+    let env = context.env.clone();
+    let (done, ended) = mpsc::channel();
+    std::thread::spawn(move || {
+        let outcome = record(&env, &event, &args, by_environment.as_ref());
+        // Nobody listens any more when the time is over.
+        let _gone = done.send(outcome);
+    });
+    // What has not ended by then ends with the process.
+    let recorded = ended.recv_timeout(LIMIT).unwrap_or(false);
+    Reply::silent(if recorded || !told {
+        Exit::Done
+    } else {
+        Exit::No
+    })
+}
+
+fn record(env: &Env, event: &str, args: &[OsString], by: Option<&SessionRef>) -> bool {
+    let processes = process::system();
+    let heard = match hooks::record(env, &processes, &SystemClock, event, args, by) {
+        Ok(Some(heard)) => heard,
+        Ok(None) => return true,
+        Err(error) => {
+            log(env, event, &error);
+            return false;
+        }
+    };
+    if heard.needs_recorder && hooks::recorder_is_needed(&heard.place) {
+        let started = std::env::current_exe().and_then(|program| {
+            hooks::recorder_command(&program, &heard.place, heard.git.as_ref()).spawn()
+        });
+        if let Err(error) = started {
+            Ledger::at(heard.place.state())
+                .during(event)
+                .log(&SystemClock, &format!("no recorder was started: {error}"));
+        }
+    }
+    true
+}
+
+fn log(env: &Env, event: &str, error: &HookError) {
+    // Where there is no ledger there is nothing to write to, and nothing is made.
+    if let Ok(place) = discover(env, &env.cwd) {
+        Ledger::at(place.state())
+            .during(format!("hook git {event}"))
+            .log(&SystemClock, &format!("{}: {error}", error.code()));
+    }
+}
+
+/// The detached recorder. It leaves the terminal's session first, so that closing the terminal does not end it.
+fn recorder(args: &[OsString], context: &Context) -> Reply {
+    // It fails where it leads a session already.
+    let _leads = rustix::process::setsid();
+    let processes = process::system();
+    let git = args
+        .first()
+        .and_then(|text| text.to_str())
+        .and_then(|text| hooks::parse_git(&processes, text));
+    let Ok(place) = discover(&context.env, &context.env.cwd) else {
+        return Reply::silent(Exit::Done);
+    };
+    let done = hooks::record_pending(&context.env, &place, &processes, &SystemClock, git.as_ref());
+    if let Err(error) = done {
+        log(&context.env, "recorder", &error);
+    }
+    Reply::silent(Exit::Done)
+}

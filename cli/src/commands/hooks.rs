@@ -1,0 +1,500 @@
+//! `git takeup hooks`
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use takeup_core::error::Exit;
+use takeup_core::hooks::{
+    self, Change, HookError, HookState, HookStatus, Installation, Outcome, Plan, Seen, UnseenMove,
+};
+use takeup_core::ledger::{self, Actor, InstalledHook, Ledger, State, TransactError, Transition};
+use takeup_core::paths::{text_of_bytes, text_of_path};
+use takeup_core::repository::{GitVersion, Repository, create_tokens, tokens};
+
+use crate::context::Context;
+use crate::printer::{self, paint};
+use crate::reply::{Failure, Next, Reply};
+
+/// Arguments of `hooks`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Put the hooks in; what is there goes on running
+    #[command(after_help = "Example:\n  git takeup hooks install --dry-run")]
+    Install(Edit),
+    /// Show whether the hooks run, and what took their place
+    Status,
+    /// Take the hooks out, byte for byte
+    Uninstall(Edit),
+}
+
+#[derive(Debug, clap::Args)]
+struct Edit {
+    /// Show every change and make none
+    #[arg(long)]
+    dry_run: bool,
+    /// For all repositories of yours, in your own git configuration (git 2.54 and later)
+    #[arg(long)]
+    global: bool,
+}
+
+/// The answer of `hooks install` and `hooks uninstall`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EditData {
+    /// Nothing was changed.
+    dry_run: bool,
+    /// Every hook runs afterwards, or, for `uninstall`, none does.
+    complete: bool,
+    /// The changes, in order.
+    changes: Vec<ChangeData>,
+    /// What comes of each hook.
+    hooks: Vec<Outcome>,
+    /// What a person has to know besides.
+    notes: Vec<String>,
+}
+
+/// One change. Bytes that are not text are written `\xNN`, and a backslash `\\`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ChangeData {
+    /// `make-folder`, `keep`, `write`, `restore`, `remove` or `remove-folder`.
+    change: &'static str,
+    /// The file or folder.
+    path: String,
+    /// The second name, for `keep` and `restore`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<String>,
+    /// The content before, for `write` and `remove`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<String>,
+    /// The content afterwards, for `write`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<String>,
+    /// The permission bits in octal, for `write`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<String>,
+}
+
+/// The answer of `hooks status`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StatusData {
+    /// The version of git.
+    git: String,
+    /// Every hook.
+    hooks: Vec<HookStatus>,
+    /// A move of HEAD that no hook saw.
+    unseen: Option<UnseenMove>,
+}
+
+pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
+    let repository = Repository::discover(&context.env, &context.env.cwd)?;
+    let version = repository.program("to know its version")?.version()?;
+    match args.action.unwrap_or(Action::Status) {
+        Action::Install(edit) => install(context, &repository, version, &edit),
+        Action::Status => status(&repository, version),
+        Action::Uninstall(edit) => uninstall(context, &repository, version, &edit),
+    }
+}
+
+/// Returns the program that the hooks shall call: this one.
+fn program() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|error| {
+        Failure::new(
+            "program-unknown",
+            Exit::No,
+            format!("cannot find out where this program is: {error}"),
+        )
+    })
+}
+
+fn install(
+    context: &Context,
+    repository: &Repository,
+    version: GitVersion,
+    edit: &Edit,
+) -> Result<Reply, Failure> {
+    let program = program()?;
+    let plan = hooks::plan_install(&Installation {
+        env: &context.env,
+        repository,
+        version,
+        program: &program,
+        global: edit.global,
+        now: context.clock.now(),
+    })?;
+    if !edit.dry_run {
+        hooks::apply(&plan)?;
+        if !plan.records.is_empty() {
+            create_tokens(repository.place())?;
+            write_records(context, repository, &plan, "hooks install")?;
+        }
+    }
+    let by_hand = plan
+        .outcomes
+        .iter()
+        .filter(|outcome| matches!(outcome, Outcome::ByHand { what, .. } if !what.done))
+        .count();
+    let all = plan.outcomes.len();
+    let summary = match (by_hand, edit.dry_run) {
+        (0, false) if plan.changes.is_empty() => "the hooks were installed already".to_owned(),
+        (0, false) => format!("{all} hooks are installed"),
+        (0, true) => format!("{} changes would install {all} hooks", plan.changes.len()),
+        (n, _) if n == all => "no hook was installed: somebody else manages them".to_owned(),
+        (n, _) => {
+            format!("{n} of {all} hooks are managed by somebody else and need a line by hand")
+        }
+    };
+    if by_hand == all {
+        let mut failure = Failure::new("hooks-managed", Exit::No, summary);
+        failure.hint = Some(by_hand_text(&plan));
+        failure.data = serde_json::to_value(edit_data(&plan, edit.dry_run)).ok();
+        return Err(failure);
+    }
+    Ok(
+        edit_reply(&plan, edit.dry_run, summary).exit(if by_hand == 0 {
+            Exit::Done
+        } else {
+            Exit::No
+        }),
+    )
+}
+
+fn uninstall(
+    context: &Context,
+    repository: &Repository,
+    version: GitVersion,
+    edit: &Edit,
+) -> Result<Reply, Failure> {
+    let program = program()?;
+    let state = read_state(repository)?;
+    let recorded: Vec<InstalledHook> = state.hooks.into_values().collect();
+    let plan = hooks::plan_uninstall(
+        &Installation {
+            env: &context.env,
+            repository,
+            version,
+            program: &program,
+            global: edit.global,
+            now: context.clock.now(),
+        },
+        &recorded,
+    )?;
+    if !edit.dry_run {
+        hooks::apply(&plan)?;
+        if !plan.records.is_empty() {
+            write_records(context, repository, &plan, "hooks uninstall")?;
+        }
+    }
+    let taken = plan
+        .outcomes
+        .iter()
+        .filter(|outcome| matches!(outcome, Outcome::Taken { .. }))
+        .count();
+    let summary = match (taken, edit.dry_run) {
+        (0, _) => "no hook was installed".to_owned(),
+        (_, true) => format!(
+            "{} changes would take {taken} hooks out",
+            plan.changes.len()
+        ),
+        (_, false) => format!("{taken} hooks are taken out"),
+    };
+    Ok(edit_reply(&plan, edit.dry_run, summary))
+}
+
+fn read_state(repository: &Repository) -> Result<State, Failure> {
+    let ledger = Ledger::at(repository.place().state());
+    Ok(ledger.read()?.state)
+}
+
+fn write_records(
+    context: &Context,
+    repository: &Repository,
+    plan: &Plan,
+    operation: &str,
+) -> Result<(), Failure> {
+    let ledger = Ledger::at(repository.place().state()).during(operation);
+    let clock = context.clock.as_ref();
+    ledger
+        .transact(clock, Ledger::PATIENCE, |_| {
+            let changes = plan
+                .records
+                .iter()
+                .map(|(name, hook)| ledger::Change::Hook {
+                    hook: hook.clone(),
+                    name: name.clone(),
+                })
+                .collect();
+            let transition = Transition {
+                at: clock.now(),
+                actor: Actor {
+                    session: takeup_core::ids::SessionRef::person(),
+                    pid: std::process::id(),
+                },
+                operation: operation.to_owned(),
+                changes,
+            };
+            Ok::<_, std::convert::Infallible>((Some(transition), ()))
+        })
+        .map_err(|error| match error {
+            TransactError::Ledger(error) => Failure::from(HookError::from(error)),
+            TransactError::Decision(never) => match never {},
+        })?;
+    Ok(())
+}
+
+fn edit_data(plan: &Plan, dry_run: bool) -> EditData {
+    EditData {
+        dry_run,
+        complete: plan.is_complete(),
+        changes: plan.changes.iter().map(change_data).collect(),
+        hooks: plan.outcomes.clone(),
+        notes: plan.notes.clone(),
+    }
+}
+
+fn change_data(change: &Change) -> ChangeData {
+    let blank = |change, path: &std::path::Path| ChangeData {
+        change,
+        path: text_of_path(path),
+        to: None,
+        before: None,
+        after: None,
+        mode: None,
+    };
+    match change {
+        Change::MakeFolder { path } => blank("make-folder", path),
+        Change::Keep { from, to } => ChangeData {
+            to: Some(text_of_path(to)),
+            ..blank("keep", from)
+        },
+        Change::Write {
+            path,
+            before,
+            after,
+            mode,
+            ..
+        } => ChangeData {
+            before: before_text(before),
+            after: Some(text_of_bytes(after)),
+            mode: Some(format!("{mode:04o}")),
+            ..blank("write", path)
+        },
+        Change::Restore { from, to } => ChangeData {
+            to: Some(text_of_path(to)),
+            ..blank("restore", from)
+        },
+        Change::Remove { path, before } => ChangeData {
+            before: before_text(before),
+            ..blank("remove", path)
+        },
+        Change::RemoveFolder { path } => blank("remove-folder", path),
+    }
+}
+
+fn before_text(before: &Seen) -> Option<String> {
+    match before {
+        Seen::File { bytes, .. } => Some(text_of_bytes(bytes)),
+        Seen::Link { target } => Some(format!("-> {}", text_of_path(target))),
+        Seen::Nothing | Seen::Other => None,
+    }
+}
+
+fn edit_reply(plan: &Plan, dry_run: bool, summary: String) -> Reply {
+    let mut text = format!("{summary}\n");
+    if dry_run {
+        for change in &plan.changes {
+            text.push_str(&change_text(change));
+        }
+    } else {
+        let mut rows = Vec::new();
+        for outcome in &plan.outcomes {
+            rows.push(outcome_row(outcome));
+        }
+        let _: std::fmt::Result = write!(text, "{}", printer::table(&rows));
+    }
+    text.push_str(&by_hand_text(plan));
+    for note in &plan.notes {
+        let _: std::fmt::Result = writeln!(text, "{} {note}", paint(printer::YELLOW, "note:"));
+    }
+    let mut reply = Reply::new(summary, &edit_data(plan, dry_run)).human(text);
+    if dry_run && !plan.changes.is_empty() {
+        let install = plan
+            .outcomes
+            .iter()
+            .any(|outcome| matches!(outcome, Outcome::Put { .. }));
+        let word = if install { "install" } else { "uninstall" };
+        reply = reply.next(Next::new(word, format!("git takeup hooks {word}")));
+    }
+    reply
+}
+
+fn outcome_row(outcome: &Outcome) -> Vec<String> {
+    let (event, word, place) = match outcome {
+        Outcome::Put { event, place } => (event, paint(printer::GREEN, "installed"), place.clone()),
+        Outcome::There { event, place } => (event, "was there".to_owned(), place.clone()),
+        Outcome::Taken { event, place } => {
+            (event, paint(printer::GREEN, "taken out"), place.clone())
+        }
+        Outcome::None { event } => (event, "was not there".to_owned(), String::new()),
+        Outcome::ByHand { event, what } if what.done => (
+            event,
+            paint(printer::GREEN, "runs"),
+            format!("by {} in {}", what.manager.name(), what.file.display()),
+        ),
+        Outcome::ByHand { event, what } => (
+            event,
+            paint(printer::YELLOW, "by hand"),
+            format!("{}: {}", what.manager.name(), what.file.display()),
+        ),
+    };
+    vec![event.clone(), word, place]
+}
+
+/// Says what to add where, each file once where the same line serves.
+fn by_hand_text(plan: &Plan) -> String {
+    let mut text = String::new();
+    for outcome in &plan.outcomes {
+        let Outcome::ByHand { what, .. } = outcome else {
+            continue;
+        };
+        if what.done {
+            continue;
+        }
+        let _: std::fmt::Result = writeln!(
+            text,
+            "add to {} ({}):",
+            what.file.display(),
+            what.manager.name()
+        );
+        for line in what.add.lines() {
+            let _: std::fmt::Result = writeln!(text, "  {}", paint(printer::CYAN, line));
+        }
+    }
+    text
+}
+
+fn change_text(change: &Change) -> String {
+    let mut text = String::new();
+    let _: std::fmt::Result = match change {
+        Change::MakeFolder { path } => writeln!(text, "make the folder {}", path.display()),
+        Change::Keep { from, to } => {
+            writeln!(text, "keep {} as {}", from.display(), to.display())
+        }
+        Change::Write {
+            path, after, mode, ..
+        } => {
+            let done = writeln!(text, "write {} (mode {mode:04o}):", path.display());
+            for line in after.split_inclusive(|byte| *byte == b'\n') {
+                let line = line.strip_suffix(b"\n").unwrap_or(line);
+                // Other people's bytes: nothing of them may reach the terminal as an escape sequence.
+                let shown = line
+                    .split(|byte| *byte == b'\t')
+                    .map(text_of_bytes)
+                    .collect::<Vec<_>>()
+                    .join("\t");
+                let _: std::fmt::Result = writeln!(text, "  {}", paint(printer::DIM, shown));
+            }
+            done
+        }
+        Change::Restore { from, to } => {
+            writeln!(
+                text,
+                "give {} its name back: {}",
+                from.display(),
+                to.display()
+            )
+        }
+        Change::Remove { path, .. } => writeln!(text, "remove {}", path.display()),
+        Change::RemoveFolder { path } => {
+            writeln!(text, "remove the folder {} if it is empty", path.display())
+        }
+    };
+    text
+}
+
+fn status(repository: &Repository, version: GitVersion) -> Result<Reply, Failure> {
+    let state = read_state(repository)?;
+    let found = hooks::status(repository, version, &state)?;
+    let unseen = match tokens(repository.place())?.worktree {
+        Some(worktree) => hooks::unseen_head(repository, &state, &worktree)?,
+        None => None,
+    };
+    let running = found.iter().filter(|hook| hook.state.runs()).count();
+    let summary = format!("{running} of {} hooks run", found.len());
+    let mut rows = Vec::new();
+    for hook in &found {
+        let (word, detail) = state_text(&hook.state);
+        let ran = hook
+            .last_ran
+            .map(|at| format!("last ran {at}"))
+            .unwrap_or_default();
+        rows.push(vec![hook.event.clone(), word, ran, detail]);
+    }
+    let mut text = format!("{summary}\n{}", printer::table(&rows));
+    if let Some(unseen) = &unseen {
+        let _: std::fmt::Result = writeln!(
+            text,
+            "{} HEAD moved without a hook having seen it{}",
+            paint(printer::YELLOW, "note:"),
+            unseen
+                .reason
+                .as_ref()
+                .map(|reason| format!(": {}", takeup_core::text::one_line(reason, 80)))
+                .unwrap_or_default()
+        );
+    }
+    let all = running == found.len();
+    let reply = Reply::new(
+        summary,
+        &StatusData {
+            git: version.to_string(),
+            hooks: found,
+            unseen,
+        },
+    )
+    .human(text);
+    Ok(if all {
+        reply
+    } else {
+        reply
+            .exit(Exit::No)
+            .next(Next::new("install", "git takeup hooks install"))
+    })
+}
+
+fn state_text(state: &HookState) -> (String, String) {
+    match state {
+        HookState::Absent => ("not installed".to_owned(), String::new()),
+        HookState::Installed { place, kept } => (
+            paint(printer::GREEN, "runs"),
+            kept.as_ref().map_or_else(
+                || place.clone(),
+                |kept| format!("{place}, after {}", kept.display()),
+            ),
+        ),
+        HookState::ByHand { what } => (
+            paint(printer::GREEN, "runs"),
+            format!("by {} in {}", what.manager.name(), what.file.display()),
+        ),
+        HookState::Missing { what } => (
+            paint(printer::YELLOW, "by hand"),
+            format!("{}: {}", what.manager.name(), what.file.display()),
+        ),
+        HookState::Displaced { by, since } => (
+            paint(printer::RED, "displaced"),
+            since.map_or_else(
+                || format!("by {by}"),
+                |since| format!("by {by}, since {since}"),
+            ),
+        ),
+        HookState::NotRun { why } => (paint(printer::RED, "does not run"), why.clone()),
+    }
+}

@@ -1,0 +1,149 @@
+//! Git hooks: put in without hindering anybody, taken out to the byte, and noticed when they are displaced.
+//!
+//! Who owns what: the hook files, the configuration and the files of hook managers are the user's. [`plan_install`] says
+//! what would change; nothing is written before [`apply`]. Three ways, the first that fits:
+//!
+//! 1. git 2.54 and later runs hooks that the configuration names: no hook file is touched.
+//! 2. Else a file in the folder that git itself names. A shell script that is there gets our lines after its first one, so
+//!    it keeps its name, place, arguments, input and exit status. Another hook (a link, a program) is kept beside ours
+//!    under the name `<hook>.takeup-kept`, and run first by ours.
+//! 3. What a hook manager or the user's own `core.hooksPath` rules is left alone: the answer says what to add where.
+//!
+//! What runs is `git takeup hook git <event>`: see [`record`].
+//!
+//! # Limitations
+//!
+//! - Hooks named in the configuration were tried with a stand-in for git 2.54, not with that version.
+//! - A kept hook sees `.takeup-kept` at the end of its own name. Where its text asks for its name it is not kept; the
+//!   answer says what to add by hand.
+//! - The input of `post-rewrite` is not read: which commits became which is not recorded, only where HEAD was and is.
+mod apply;
+mod manager;
+mod plan;
+mod record;
+mod recorder;
+mod status;
+mod stub;
+#[cfg(test)]
+mod tests;
+
+pub use self::apply::apply;
+pub use self::manager::{ByHand, Manager};
+pub use self::plan::{Change, Installation, Outcome, Plan, Seen, plan_install, plan_uninstall};
+pub use self::record::{Heard, attribute, record};
+pub use self::recorder::{
+    Recorded, parse_git, record_pending, recorder_command, recorder_is_needed,
+};
+pub use self::status::{
+    HookState, HookStatus, UnseenMove, names_missing_program, status, unseen_head,
+};
+
+use crate::error::{Exit, Explain};
+use crate::files::FileError;
+use crate::issue::Issue;
+use crate::repository::RepositoryError;
+
+/// The hooks that are installed.
+pub const EVENTS: [&str; 5] = [
+    "post-commit",
+    "post-checkout",
+    "post-merge",
+    "post-rewrite",
+    "post-applypatch",
+];
+
+/// The variables that turn the hooks off.
+pub fn are_off(env: &crate::env::Env) -> bool {
+    env.text("TAKEUP_HOOKS") == Some("0") || env.text("TAKEUP_SKIP") == Some("1")
+}
+
+/// Hooks could not be planned, installed, removed or recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum HookError {
+    /// Git or the place.
+    #[error(transparent)]
+    Repository(#[from] RepositoryError),
+    /// The ledger.
+    #[error(transparent)]
+    Ledger(#[from] crate::ledger::LedgerError),
+    /// The look at the content.
+    #[error(transparent)]
+    Fingerprint(#[from] crate::fingerprint::FingerprintError),
+    /// A file.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A file that cannot be read.
+    #[error("{}: {}", .0.path.display(), .0.message)]
+    Unreadable(Issue),
+    /// Something changed between planning and applying.
+    #[error("{} was changed meanwhile", path.display())]
+    Changed {
+        /// The file.
+        path: std::path::PathBuf,
+    },
+    /// Git itself is writing the configuration.
+    #[error("the configuration is locked: {} exists", path.display())]
+    ConfigLocked {
+        /// The lock file.
+        path: std::path::PathBuf,
+    },
+    /// Hooks for all repositories need a git that runs hooks named in the configuration.
+    #[error("git {version} does not run hooks named in the configuration")]
+    NoConfigHooks {
+        /// Its version.
+        version: crate::repository::GitVersion,
+    },
+    /// Not one of the hooks that are installed.
+    #[error("{name:?} is none of the hooks that are recorded")]
+    UnknownEvent {
+        /// The name, cut.
+        name: String,
+    },
+}
+
+impl Explain for HookError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Repository(error) => error.code(),
+            Self::Ledger(error) => error.code(),
+            Self::Fingerprint(error) => error.code(),
+            Self::File(error) => error.code(),
+            Self::Unreadable(_) => "hook-unreadable",
+            Self::Changed { .. } => "hook-changed",
+            Self::ConfigLocked { .. } => "config-locked",
+            Self::NoConfigHooks { .. } => "git-too-old",
+            Self::UnknownEvent { .. } => "unknown-hook",
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Repository(error) => error.hint(),
+            Self::Ledger(error) => error.hint(),
+            Self::Fingerprint(error) => error.hint(),
+            Self::File(error) => error.hint(),
+            Self::Unreadable(_) => Some("look at what stands there; nothing was changed".to_owned()),
+            Self::Changed { .. } => Some("try again; nothing of it was overwritten".to_owned()),
+            Self::ConfigLocked { .. } => {
+                Some("try again when no git command is running; a lock left by a crash has to be removed by hand".to_owned())
+            }
+            Self::NoConfigHooks { .. } => Some(
+                "install git 2.54 or later, or install in each repository without --global".to_owned(),
+            ),
+            Self::UnknownEvent { .. } => Some(format!("one of: {}", EVENTS.join(", "))),
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Repository(error) => error.exit(),
+            Self::Ledger(error) => error.exit(),
+            Self::Fingerprint(error) => error.exit(),
+            Self::File(error) => error.exit(),
+            Self::Changed { .. } => Exit::Conflict,
+            Self::ConfigLocked { .. } => Exit::Busy,
+            Self::UnknownEvent { .. } => Exit::Usage,
+            Self::Unreadable(_) | Self::NoConfigHooks { .. } => Exit::No,
+        }
+    }
+}

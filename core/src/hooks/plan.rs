@@ -1,0 +1,628 @@
+//! What an installation or removal would change. Reads, and writes nothing.
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use super::manager::{self, ByHand, Manager};
+use super::{EVENTS, HookError, stub};
+use crate::env::Env;
+use crate::files::{FileError, read_bounded};
+use crate::ledger::InstalledHook;
+use crate::paths::text_of_path;
+use crate::repository::{Git, GitVersion, Place, Repository};
+use crate::time::Time;
+
+/// The largest hook or configuration file that is read.
+const LARGEST: u64 = 16 << 20;
+
+/// What an installation is for.
+#[derive(Clone, Debug)]
+pub struct Installation<'a> {
+    /// The caller's environment.
+    pub env: &'a Env,
+    /// The repository.
+    pub repository: &'a Repository,
+    /// The version of git that runs the hooks.
+    pub version: GitVersion,
+    /// The program that the hooks call; where it is gone one day, PATH is asked.
+    pub program: &'a Path,
+    /// For all repositories of the user, in the user's configuration.
+    pub global: bool,
+    /// Now.
+    pub now: Time,
+}
+
+/// What would change, what comes of it, and what remains for a person to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The changes, in order.
+    pub changes: Vec<Change>,
+    /// What comes of each hook.
+    pub outcomes: Vec<Outcome>,
+    /// What the ledger has to hold afterwards, by hook; `None` takes the record out.
+    pub records: Vec<(String, Option<InstalledHook>)>,
+    /// What a person has to know besides.
+    pub notes: Vec<String>,
+}
+
+impl Plan {
+    /// Tells whether every hook runs afterwards.
+    pub fn is_complete(&self) -> bool {
+        self.outcomes.iter().all(|outcome| match outcome {
+            Outcome::Put { .. }
+            | Outcome::There { .. }
+            | Outcome::Taken { .. }
+            | Outcome::None { .. } => true,
+            Outcome::ByHand { what, .. } => what.done,
+        })
+    }
+}
+
+/// What comes of one hook.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(tag = "outcome", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It is put in.
+    Put {
+        /// The hook.
+        event: String,
+        /// Where.
+        place: String,
+    },
+    /// It is there already.
+    There {
+        /// The hook.
+        event: String,
+        /// Where.
+        place: String,
+    },
+    /// It is taken out.
+    Taken {
+        /// The hook.
+        event: String,
+        /// From where.
+        place: String,
+    },
+    /// There is nothing to take out.
+    None {
+        /// The hook.
+        event: String,
+    },
+    /// Somebody else manages it: a person has to add something.
+    ByHand {
+        /// The hook.
+        event: String,
+        /// What to add where.
+        #[serde(flatten)]
+        what: ByHand,
+    },
+}
+
+/// What is at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// Nothing.
+    Nothing,
+    /// A regular file.
+    File {
+        /// Its content.
+        bytes: Vec<u8>,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// A link.
+    Link {
+        /// Where it leads.
+        target: PathBuf,
+    },
+    /// Something else: a folder, a pipe.
+    Other,
+}
+
+impl Seen {
+    /// Looks at a path without following a link.
+    pub fn at(path: &Path) -> Result<Self, HookError> {
+        let meta = match std::fs::symlink_metadata(path) {
+            Ok(meta) => meta,
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+                ) =>
+            {
+                return Ok(Self::Nothing);
+            }
+            Err(error) => return Err(FileError::new("cannot look at", path, error).into()),
+        };
+        if meta.is_symlink() {
+            let target = std::fs::read_link(path)
+                .map_err(|error| FileError::new("cannot read the link", path, error))?;
+            return Ok(Self::Link { target });
+        }
+        if meta.is_dir() {
+            return Ok(Self::Other);
+        }
+        match read_bounded(path, LARGEST) {
+            Ok(Some(bytes)) => Ok(Self::File {
+                bytes,
+                mode: meta.permissions().mode() & 0o7777,
+            }),
+            Ok(None) => Ok(Self::Nothing),
+            Err(issue) if issue.kind == crate::issue::IssueKind::NotAFile => Ok(Self::Other),
+            Err(issue) => Err(HookError::Unreadable(issue)),
+        }
+    }
+}
+
+/// One change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A folder is made.
+    MakeFolder {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A hook is kept under a second name, as it is; its own name is taken by the next change.
+    Keep {
+        /// Its name.
+        from: PathBuf,
+        /// The second name.
+        to: PathBuf,
+    },
+    /// A file is written, at once or not at all.
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What is there now; if it is something else by then, nothing is written.
+        before: Seen,
+        /// Its content.
+        after: Vec<u8>,
+        /// Its permission bits.
+        mode: u32,
+        /// Git's own lock for configuration files is taken.
+        config: bool,
+    },
+    /// A kept hook gets its name back.
+    Restore {
+        /// The second name.
+        from: PathBuf,
+        /// Its name.
+        to: PathBuf,
+    },
+    /// A file of ours is removed.
+    Remove {
+        /// The file.
+        path: PathBuf,
+        /// What is there now.
+        before: Seen,
+    },
+    /// A folder of ours is removed where it is empty.
+    RemoveFolder {
+        /// The folder.
+        path: PathBuf,
+    },
+}
+
+/// Where git looks for hooks at this place.
+pub(super) struct Folder {
+    pub(super) path: PathBuf,
+    pub(super) manager: Option<Manager>,
+}
+
+pub(super) fn folder(place: &Place, git: &dyn Git) -> Result<Folder, HookError> {
+    let entry = git.config("core.hooksPath")?;
+    let path = git.hooks_dir()?;
+    let manager = manager::of_folder(place, &path, entry.map(|entry| entry.scope));
+    Ok(Folder { path, manager })
+}
+
+/// Plans the installation. What is there already is left as it is, so a second one changes nothing.
+pub fn plan_install(what: &Installation<'_>) -> Result<Plan, HookError> {
+    let program = what.program.to_string_lossy().into_owned();
+    let by_config = what.version >= GitVersion::CONFIG_HOOKS;
+    if what.global && !by_config {
+        return Err(HookError::NoConfigHooks {
+            version: what.version,
+        });
+    }
+    let place = what.repository.place();
+    let git = what.repository.git();
+    let mut plan = Plan::default();
+    if what.global {
+        let file = user_config(what.env);
+        into_config(&mut plan, what, &file, &program)?;
+        plan.records.clear();
+        return Ok(plan);
+    }
+    let folder = folder(place, git)?;
+    let file_there = by_config && EVENTS.iter().all(|event| is_ours(&folder.path.join(event)));
+    if by_config && !file_there {
+        into_config(&mut plan, what, &place.common_dir.join("config"), &program)?;
+        return Ok(plan);
+    }
+    into_folder(&mut plan, what, &folder, &program)?;
+    Ok(plan)
+}
+
+fn is_ours(path: &Path) -> bool {
+    matches!(Seen::at(path), Ok(Seen::File { bytes, .. }) if stub::find(&bytes).is_some())
+}
+
+/// Returns the user's configuration file, by git's rules (git-config(1), FILES). Links are followed: git does.
+fn user_config(env: &Env) -> PathBuf {
+    let home = env.home().unwrap_or_else(|| PathBuf::from("/"));
+    let file = if let Some(file) = env.absolute("GIT_CONFIG_GLOBAL") {
+        file
+    } else {
+        let own = home.join(".gitconfig");
+        let xdg = env
+            .absolute("XDG_CONFIG_HOME")
+            .unwrap_or_else(|| home.join(".config"))
+            .join("git/config");
+        if !own.exists() && xdg.exists() {
+            xdg
+        } else {
+            own
+        }
+    };
+    std::fs::canonicalize(&file).unwrap_or(file)
+}
+
+fn into_config(
+    plan: &mut Plan,
+    what: &Installation<'_>,
+    file: &Path,
+    program: &str,
+) -> Result<(), HookError> {
+    let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
+    let before = Seen::at(&file)?;
+    let (content, mode) = match &before {
+        Seen::Nothing => (Vec::new(), 0o644),
+        Seen::File { bytes, mode } => (bytes.clone(), *mode),
+        Seen::Link { .. } | Seen::Other => {
+            return Err(
+                FileError::new("cannot use", &file, std::io::ErrorKind::InvalidInput).into(),
+            );
+        }
+    };
+    let bare = match stub::find(&content) {
+        Some(found) => stub::removed(&content, found),
+        None => content.clone(),
+    };
+    let after = stub::config_added(&bare, &EVENTS, program);
+    let changed = after != content;
+    for event in EVENTS {
+        let key = format!(
+            "hook.{}.command in {}",
+            stub::config_name(event),
+            file.display()
+        );
+        plan.outcomes.push(if changed {
+            Outcome::Put {
+                event: event.to_owned(),
+                place: key.clone(),
+            }
+        } else {
+            Outcome::There {
+                event: event.to_owned(),
+                place: key.clone(),
+            }
+        });
+        if changed && let Some(found) = stub::find(&after) {
+            plan.records.push(installed(
+                event,
+                key,
+                stub::text_of(&after, found),
+                what.now,
+            ));
+        }
+    }
+    if changed {
+        plan.changes.push(Change::Write {
+            path: file,
+            before,
+            after,
+            mode,
+            config: true,
+        });
+    }
+    Ok(())
+}
+
+fn installed(
+    event: &str,
+    place: String,
+    text: &[u8],
+    now: Time,
+) -> (String, Option<InstalledHook>) {
+    let record = InstalledHook {
+        name: event.to_owned(),
+        place,
+        sha256: sha256(text),
+        installed_at: now,
+        last_ran: None,
+        made_folder: false,
+    };
+    (event.to_owned(), Some(record))
+}
+
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
+}
+
+fn into_folder(
+    plan: &mut Plan,
+    what: &Installation<'_>,
+    folder: &Folder,
+    program: &str,
+) -> Result<(), HookError> {
+    let place = what.repository.place();
+    let make_folder = folder.manager.is_none() && !folder.path.exists();
+    if make_folder {
+        plan.changes.push(Change::MakeFolder {
+            path: folder.path.clone(),
+        });
+    }
+    for event in EVENTS {
+        let path = folder.path.join(event);
+        let seen = Seen::at(&path)?;
+        let by = folder.manager.or_else(|| match &seen {
+            Seen::File { bytes, .. } if stub::find(bytes).is_none() => manager::of_hook(bytes),
+            Seen::File { .. } | Seen::Link { .. } | Seen::Nothing | Seen::Other => None,
+        });
+        if let Some(manager) = by {
+            plan.outcomes.push(Outcome::ByHand {
+                event: event.to_owned(),
+                what: manager::by_hand(manager, place, &folder.path, event),
+            });
+            continue;
+        }
+        let text_place = text_of_path(&path);
+        let Some((mut changes, after)) = into_file(&path, &seen, event, program)? else {
+            plan.outcomes.push(Outcome::ByHand {
+                event: event.to_owned(),
+                what: manager::by_hand(Manager::Own, place, &folder.path, event),
+            });
+            continue;
+        };
+        let outcome = |event: &str| (event.to_owned(), text_place.clone());
+        if changes.is_empty() {
+            let (event, place) = outcome(event);
+            plan.outcomes.push(Outcome::There { event, place });
+            continue;
+        }
+        plan.changes.append(&mut changes);
+        if let Some(found) = stub::find(&after) {
+            let text = stub::text_of(&after, found);
+            plan.records
+                .push(installed(event, text_place.clone(), text, what.now));
+        }
+        let (event, place) = outcome(event);
+        plan.outcomes.push(Outcome::Put { event, place });
+    }
+    for (_, record) in &mut plan.records {
+        if let Some(record) = record {
+            record.made_folder = make_folder;
+        }
+    }
+    if folder.manager.is_some() && !folder.path.exists() {
+        plan.notes.push(format!(
+            "git looks for hooks in {}, which does not exist in this work tree: it has no hooks",
+            folder.path.display()
+        ));
+    }
+    Ok(())
+}
+
+/// The changes to one hook file and its content afterwards; no changes where it is so already.
+type Joined = (Vec<Change>, Vec<u8>);
+
+/// What puts our text into one hook file, and the content afterwards. `None` where it cannot be joined.
+fn into_file(
+    path: &Path,
+    seen: &Seen,
+    event: &str,
+    program: &str,
+) -> Result<Option<Joined>, HookError> {
+    let write = |before: &Seen, after: &[u8], mode: u32| Change::Write {
+        path: path.to_path_buf(),
+        before: before.clone(),
+        after: after.to_vec(),
+        mode,
+        config: false,
+    };
+    let kept = kept_path(path);
+    match seen {
+        Seen::Nothing => {
+            let after = stub::file(event, program, false);
+            Ok(Some((vec![write(seen, &after, 0o755)], after)))
+        }
+        Seen::File { bytes, mode } => {
+            if let Some(found) = stub::find(bytes) {
+                // Ours: brought up to date in its place.
+                let rest = stub::removed(bytes, found);
+                let after = if stub::is_empty_file(&rest) {
+                    Some(stub::file(
+                        event,
+                        program,
+                        Seen::at(&kept)? != Seen::Nothing,
+                    ))
+                } else {
+                    stub::inserted(&rest, event, program)
+                };
+                return Ok(after.map(|after| {
+                    let same = &after == bytes;
+                    let changes = if same {
+                        Vec::new()
+                    } else {
+                        vec![write(seen, &after, *mode)]
+                    };
+                    (changes, after)
+                }));
+            }
+            let runs = mode & 0o111 != 0;
+            if runs && let Some(after) = stub::inserted(bytes, event, program) {
+                return Ok(Some((vec![write(seen, &after, *mode)], after)));
+            }
+            if runs && stub::asks_its_name(bytes) {
+                return Ok(None);
+            }
+            keep(path, kept, seen, event, program)
+        }
+        Seen::Link { .. } => {
+            let asks = std::fs::canonicalize(path)
+                .ok()
+                .and_then(|target| read_bounded(&target, LARGEST).ok().flatten())
+                .is_some_and(|content| stub::asks_its_name(&content));
+            if asks {
+                return Ok(None);
+            }
+            keep(path, kept, seen, event, program)
+        }
+        Seen::Other => Ok(None),
+    }
+}
+
+fn keep(
+    path: &Path,
+    kept: PathBuf,
+    seen: &Seen,
+    event: &str,
+    program: &str,
+) -> Result<Option<Joined>, HookError> {
+    if Seen::at(&kept)? != Seen::Nothing {
+        // Something stands where the hook would be kept; it is not overwritten.
+        return Ok(None);
+    }
+    let after = stub::file(event, program, true);
+    let changes = vec![
+        Change::Keep {
+            from: path.to_path_buf(),
+            to: kept,
+        },
+        Change::Write {
+            path: path.to_path_buf(),
+            before: seen.clone(),
+            after: after.clone(),
+            mode: 0o755,
+            config: false,
+        },
+    ];
+    Ok(Some((changes, after)))
+}
+
+pub(super) fn kept_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_os_string();
+    name.push(stub::KEPT);
+    PathBuf::from(name)
+}
+
+/// Plans the removal of everything that was installed here, of whichever kind. Twice equals once.
+///
+/// `recorded` are the ledger's records: hooks are also taken out of the folder they were put into then.
+pub fn plan_uninstall(
+    what: &Installation<'_>,
+    recorded: &[InstalledHook],
+) -> Result<Plan, HookError> {
+    let place = what.repository.place();
+    let git = what.repository.git();
+    let mut plan = Plan::default();
+    let config = if what.global {
+        user_config(what.env)
+    } else {
+        place.common_dir.join("config")
+    };
+    let config = std::fs::canonicalize(&config).unwrap_or(config);
+    let before = Seen::at(&config)?;
+    let mut in_config = false;
+    if let Seen::File { bytes, mode } = &before
+        && let Some(found) = stub::find(bytes)
+    {
+        in_config = true;
+        plan.changes.push(Change::Write {
+            path: config.clone(),
+            after: stub::removed(bytes, found),
+            mode: *mode,
+            before,
+            config: true,
+        });
+    }
+    let mut folders = vec![place.common_dir.join("hooks"), folder(place, git)?.path];
+    for hook in recorded {
+        let file = crate::paths::path_of_text(&hook.place);
+        if let Some(folder) = file.as_deref().and_then(Path::parent)
+            && folder.is_absolute()
+        {
+            folders.push(folder.to_path_buf());
+        }
+    }
+    folders.sort();
+    folders.dedup();
+    for event in EVENTS {
+        let mut from = in_config.then(|| config.display().to_string());
+        for folder in folders.iter().filter(|_| !what.global) {
+            let path = folder.join(event);
+            if out_of_file(&mut plan, &path)? {
+                from = Some(path.display().to_string());
+            }
+        }
+        let event = event.to_owned();
+        if recorded.iter().any(|hook| hook.name == event) {
+            plan.records.push((event.clone(), None));
+        }
+        plan.outcomes.push(match from {
+            Some(place) => Outcome::Taken { event, place },
+            None => Outcome::None { event },
+        });
+    }
+    for hook in recorded.iter().filter(|hook| hook.made_folder) {
+        if let Some(file) = crate::paths::path_of_text(&hook.place)
+            && let Some(path) = file.parent()
+        {
+            let change = Change::RemoveFolder {
+                path: path.to_path_buf(),
+            };
+            if !plan.changes.contains(&change) {
+                plan.changes.push(change);
+            }
+        }
+    }
+    Ok(plan)
+}
+
+fn out_of_file(plan: &mut Plan, path: &Path) -> Result<bool, HookError> {
+    let before = Seen::at(path)?;
+    let Seen::File { bytes, mode } = &before else {
+        return Ok(false);
+    };
+    let Some(found) = stub::find(bytes) else {
+        return Ok(false);
+    };
+    let rest = stub::removed(bytes, found);
+    let kept = kept_path(path);
+    if !stub::is_empty_file(&rest) {
+        plan.changes.push(Change::Write {
+            path: path.to_path_buf(),
+            after: rest,
+            mode: *mode,
+            before,
+            config: false,
+        });
+    } else if Seen::at(&kept)? == Seen::Nothing {
+        plan.changes.push(Change::Remove {
+            path: path.to_path_buf(),
+            before,
+        });
+    } else {
+        plan.changes.push(Change::Restore {
+            from: kept,
+            to: path.to_path_buf(),
+        });
+    }
+    Ok(true)
+}

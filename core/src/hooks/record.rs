@@ -1,0 +1,233 @@
+//! What a hook saw: one line in the ledger, in little time, and nothing where takeup is not used.
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use super::{EVENTS, HookError, are_off};
+use crate::env::Env;
+use crate::fingerprint::{self, Options};
+use crate::ids::{Fingerprint, Oid, SessionRef};
+use crate::ledger::{Actor, Change, InstalledHook, Ledger, State, TransactError, Transition};
+use crate::observation::Observation;
+use crate::process::{ProcessIdentity, Processes, ancestors};
+use crate::repository::{Head, Place, Repository, create_tokens, last_move, real_id, tokens};
+use crate::time::Clock;
+
+/// How long a hook waits for the ledger's lock.
+const PATIENCE: Duration = Duration::from_millis(600);
+/// A tree with so many entries in its index is looked at while git waits; a larger one afterwards.
+const INLINE_ENTRIES: u32 = 200;
+
+/// What was recorded.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    /// The place.
+    pub place: Place,
+    /// The record.
+    pub observation: Observation,
+    /// The git command that called the hook, where the process table shows it: the content is looked at again when it is
+    /// over.
+    pub git: Option<ProcessIdentity>,
+    /// A detached recorder has to look at the content.
+    pub needs_recorder: bool,
+}
+
+/// Records what the git hook `event` saw.
+///
+/// `args` are the hook's own arguments. `by_environment` is the session that the variables of an agent name; it counts
+/// where the process table shows nobody and the ledger knows that session as open. Returns `None`, and has made nothing,
+/// where hooks are turned off and in a repository that does not use takeup.
+///
+/// The content of a small tree is looked at at once; that look is provisional, since hook managers put a part of the tree
+/// away while hooks run. It never changes an identity: [`super::record_pending`] does, when the git command is over.
+pub fn record(
+    env: &Env,
+    processes: &dyn Processes,
+    clock: &dyn Clock,
+    event: &str,
+    args: &[OsString],
+    by_environment: Option<&SessionRef>,
+) -> Result<Option<Heard>, HookError> {
+    if are_off(env) {
+        return Ok(None);
+    }
+    if !EVENTS.contains(&event) {
+        return Err(HookError::UnknownEvent {
+            name: event.chars().take(40).collect(),
+        });
+    }
+    let repository = match Repository::discover(env, &env.cwd) {
+        Ok(repository) => repository,
+        Err(crate::repository::RepositoryError::Bare { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let place = repository.place().clone();
+    if tokens(&place)?.repository.is_none() {
+        return Ok(None);
+    }
+    let (_, worktree_id) = create_tokens(&place)?;
+    let git = repository.git();
+    let head = git.head()?;
+    let operation = git
+        .operation()?
+        .map(|operation| operation.code().to_owned());
+    let at = clock.now();
+    let fingerprint = inline_look(&place, env);
+    let chain = ancestors(processes, std::process::id()).unwrap_or_default();
+    let observed = Observation {
+        worktree_id,
+        event: event.to_owned(),
+        at,
+        head_before: head_before(&place, event, args, &head),
+        head_after: head.commit,
+        branch: head.branch,
+        operation,
+        fingerprint,
+        pending: true,
+        by: None,
+    };
+    let ledger = Ledger::at(place.state()).during(format!("hook git {event}"));
+    let written = ledger.transact(clock, PATIENCE, |view| {
+        let mut observation = observed;
+        observation.by = attribute(&view.state, &chain, by_environment);
+        observation.pending = observation.fingerprint.is_none() || observation.by.is_some();
+        let transition = transition(&view.state, &observation);
+        Ok::<_, std::convert::Infallible>((Some(transition), observation))
+    });
+    let observation = match written {
+        Ok(committed) => committed.value,
+        Err(TransactError::Ledger(error)) => return Err(error.into()),
+        Err(TransactError::Decision(never)) => match never {},
+    };
+    Ok(Some(Heard {
+        git: calling_git(processes, &chain),
+        needs_recorder: observation.pending,
+        place,
+        observation,
+    }))
+}
+
+fn transition(state: &State, observation: &Observation) -> Transition {
+    let mut changes = vec![Change::Observation {
+        observation: Box::new(observation.clone()),
+    }];
+    if let Some(hook) = state.hooks.get(&observation.event) {
+        changes.push(Change::Hook {
+            name: observation.event.clone(),
+            hook: Some(InstalledHook {
+                last_ran: Some(observation.at),
+                ..hook.clone()
+            }),
+        });
+    }
+    Transition {
+        at: observation.at,
+        actor: Actor {
+            session: observation.by.clone().unwrap_or_else(SessionRef::person),
+            pid: std::process::id(),
+        },
+        operation: "hook".to_owned(),
+        changes,
+    }
+}
+
+/// Finds out whose doing it was: the session of the nearest ancestor that the ledger knows as the process of an open
+/// session. `chain` begins with the process itself. `None` is a person.
+pub fn attribute(
+    state: &State,
+    chain: &[ProcessIdentity],
+    by_environment: Option<&SessionRef>,
+) -> Option<SessionRef> {
+    let open = || {
+        let identities = state
+            .tasks
+            .values()
+            .flat_map(|entry| &entry.identities)
+            .filter(|identity| !identity.status.is_closed() && identity.closing.is_none())
+            .map(|identity| (&identity.session, identity.process.as_ref()));
+        let sessions = state
+            .sessions
+            .iter()
+            .filter(|session| session.closing.is_none())
+            .map(|session| (&session.session, session.process.as_ref()));
+        identities.chain(sessions)
+    };
+    for ancestor in chain.iter().skip(1) {
+        let found = open()
+            .find(|(_, process)| process.is_some_and(|process| process.is(ancestor)))
+            .map(|(session, _)| session.clone());
+        if found.is_some() {
+            return found;
+        }
+    }
+    by_environment
+        .filter(|named| {
+            // A session with a process of its own would have been found above, were it the caller.
+            open().any(|(session, process)| session == *named && process.is_none())
+        })
+        .cloned()
+}
+
+/// Returns where HEAD was. A checkout says so itself; for the rest git's own log does, that of the branch before that of
+/// HEAD: a rebase moves HEAD often and the branch once.
+fn head_before(place: &Place, event: &str, args: &[OsString], head: &Head) -> Option<Oid> {
+    if event == "post-checkout" {
+        return args.first().and_then(|id| real_id(id.to_str()?));
+    }
+    let after = head.commit.as_ref()?;
+    let branch = head
+        .branch
+        .as_ref()
+        .and_then(|branch| last_move(place, &format!("refs/heads/{branch}")));
+    branch
+        .into_iter()
+        .chain(last_move(place, "HEAD"))
+        .find(|moved| &moved.after == after)
+        .and_then(|moved| moved.before)
+}
+
+/// Looks at the content where the tree is small.
+fn inline_look(place: &Place, env: &Env) -> Option<Fingerprint> {
+    if index_entries(&place.git_dir)? > INLINE_ENTRIES {
+        return None;
+    }
+    // What cannot be seen now is looked at afterwards.
+    let look = fingerprint::look(place, &Options::new(env)).ok()?;
+    look.record.fingerprint
+}
+
+/// Reads how many entries an index has, from its first twelve bytes (gitformat-index(5)).
+fn index_entries(git_dir: &Path) -> Option<u32> {
+    use std::io::Read as _;
+    let mut file = crate::files::open_regular(&git_dir.join("index")).ok()??;
+    let mut header = [0_u8; 12];
+    file.read_exact(&mut header).ok()?;
+    let (signature, rest) = header.split_first_chunk::<4>()?;
+    let (_, count) = rest.split_last_chunk::<4>()?;
+    (signature == b"DIRC").then(|| u32::from_be_bytes(*count))
+}
+
+/// Finds the outermost git command above us: a rebase calls others.
+fn calling_git(processes: &dyn Processes, chain: &[ProcessIdentity]) -> Option<ProcessIdentity> {
+    chain
+        .iter()
+        .skip(1)
+        .take_while(|process| {
+            // Beyond the shell that git started there is nothing of this command.
+            let program = processes.program(process.pid).ok().flatten();
+            program.is_some_and(|program| {
+                matches!(
+                    program.as_str(),
+                    "git" | "sh" | "dash" | "bash" | "ash" | "ksh" | "busybox" | "timeout"
+                ) || program.starts_with("git-")
+            })
+        })
+        .filter(|process| {
+            process
+                .name
+                .as_deref()
+                .is_some_and(|name| name.starts_with("git"))
+        })
+        .last()
+        .cloned()
+}

@@ -1,0 +1,286 @@
+//! The detached recorder: looks at the content when the git command that called a hook is over.
+//!
+//! One at a time for each work tree. A hook first writes its observation as pending and then looks whether a recorder
+//! holds the lock; a recorder looks for pending ones again after it has let the lock go. So none is left over.
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::HookError;
+use crate::env::Env;
+use crate::files::FileError;
+use crate::fingerprint::{self, Options, Provenance, ProvenanceEvent, TreeRecord};
+use crate::identity::{self, Identity, SessionRecord};
+use crate::ids::{SessionRef, WorktreeId};
+use crate::ledger::{Actor, Change, Ledger, State, TransactError, Transition};
+use crate::observation::Observation;
+use crate::process::{ProcessIdentity, Processes};
+use crate::repository::{Place, clean_git_environment, tokens};
+use crate::status::{Event, Status, apply};
+use crate::time::{Clock, Time};
+
+/// How long the end of the git command is waited for.
+const LONGEST_COMMAND: Duration = Duration::from_mins(10);
+/// How long the ledger's lock is waited for: nobody waits for us.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often one recorder begins anew because hooks went on meanwhile.
+const ROUNDS: u32 = 100;
+
+/// What a recorder did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// Observations that are pending no more.
+    pub observations: usize,
+    /// Identities whose latest record moved on.
+    pub identities: usize,
+}
+
+fn lock_path(place: &Place) -> PathBuf {
+    place.git_dir.join("takeup/recorder.lock")
+}
+
+fn try_lock(place: &Place) -> Result<Option<File>, HookError> {
+    let path = lock_path(place);
+    let fail = |error| FileError::new("cannot lock", &path, error);
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(&path)
+        .map_err(fail)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(std::fs::TryLockError::WouldBlock) => Ok(None),
+        Err(std::fs::TryLockError::Error(error)) => Err(fail(error).into()),
+    }
+}
+
+/// Tells whether a recorder has to be started: none is at work in this work tree.
+pub fn recorder_is_needed(place: &Place) -> bool {
+    matches!(try_lock(place), Ok(Some(_)))
+}
+
+/// Makes the call that starts a recorder for a place. It inherits nothing that would hold the caller or the terminal up.
+pub fn recorder_command(program: &Path, place: &Place, git: Option<&ProcessIdentity>) -> Command {
+    let mut command = Command::new(program);
+    clean_git_environment(&mut command);
+    command
+        .args(["hook", "git", "recorder"])
+        .env("GIT_DIR", &place.git_dir)
+        .env("GIT_WORK_TREE", &place.root)
+        .current_dir(&place.root)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    if let Some(git) = git {
+        command.arg(format!("{}:{}", git.pid, git.start_ticks));
+    }
+    command
+}
+
+/// Reads back what [`recorder_command`] says of the git command to wait for.
+pub fn parse_git(processes: &dyn Processes, text: &str) -> Option<ProcessIdentity> {
+    let (pid, ticks) = text.split_once(':')?;
+    let process = processes.identify(pid.parse().ok()?).ok()??;
+    (process.start_ticks.to_string() == ticks).then_some(process)
+}
+
+/// Looks at the content for every pending observation of a work tree, after the git command is over.
+///
+/// The content belongs to the last of them; of the ones before it is not known any more, and they are pending no longer.
+/// Where the last was the doing of an open session, that session's identities take the look as their latest record. Does
+/// nothing where another recorder is at work.
+pub fn record_pending(
+    env: &Env,
+    place: &Place,
+    processes: &dyn Processes,
+    clock: &dyn Clock,
+    git: Option<&ProcessIdentity>,
+) -> Result<Recorded, HookError> {
+    let Some(worktree) = tokens(place)?.worktree else {
+        return Ok(Recorded::default());
+    };
+    let ledger = Ledger::at(place.state()).during("hook git recorder");
+    let mut done = Recorded::default();
+    for _ in 0..ROUNDS {
+        let Some(lock) = try_lock(place)? else {
+            return Ok(done);
+        };
+        if let Some(git) = git {
+            // Where it cannot be watched the look is taken at once.
+            let _over = processes.wait_end(git, LONGEST_COMMAND);
+        }
+        if ledger
+            .read()?
+            .state
+            .observations
+            .iter()
+            .any(|seen| is_pending(seen, &worktree))
+        {
+            let one = record_once(env, place, clock, &ledger, &worktree)?;
+            done.observations += one.observations;
+            done.identities += one.identities;
+        }
+        drop(lock);
+        if !ledger
+            .read()?
+            .state
+            .observations
+            .iter()
+            .any(|seen| is_pending(seen, &worktree))
+        {
+            break;
+        }
+    }
+    Ok(done)
+}
+
+fn is_pending(seen: &Observation, worktree: &WorktreeId) -> bool {
+    seen.pending && &seen.worktree_id == worktree
+}
+
+fn record_once(
+    env: &Env,
+    place: &Place,
+    clock: &dyn Clock,
+    ledger: &Ledger,
+    worktree: &WorktreeId,
+) -> Result<Recorded, HookError> {
+    let at = clock.now();
+    let tree = fingerprint::look(place, &Options::new(env))?.record;
+    let written = ledger.transact(clock, PATIENCE, |view| {
+        let settled = settle(&view.state, worktree, &tree, at, clock.now());
+        let transition = (!settled.changes.is_empty()).then(|| Transition {
+            at: clock.now(),
+            actor: Actor {
+                session: settled.by.clone().unwrap_or_else(SessionRef::person),
+                pid: std::process::id(),
+            },
+            operation: "hook".to_owned(),
+            changes: settled.changes,
+        });
+        Ok::<_, std::convert::Infallible>((transition, settled.done))
+    });
+    match written {
+        Ok(committed) => Ok(committed.value),
+        Err(TransactError::Ledger(error)) => Err(error.into()),
+        Err(TransactError::Decision(never)) => match never {},
+    }
+}
+
+/// What a look means for the ledger.
+#[derive(Debug, Default)]
+pub(super) struct Settled {
+    pub(super) changes: Vec<Change>,
+    pub(super) done: Recorded,
+    pub(super) by: Option<SessionRef>,
+}
+
+/// Settles the pending observations that were made before the look at `at`.
+pub(super) fn settle(
+    state: &State,
+    worktree: &WorktreeId,
+    tree: &TreeRecord,
+    at: Time,
+    now: Time,
+) -> Settled {
+    let mut settled = Settled::default();
+    let pending: Vec<&Observation> = state
+        .observations
+        .iter()
+        .filter(|seen| is_pending(seen, worktree) && seen.at <= at)
+        .collect();
+    let Some(last) = pending.last() else {
+        return settled;
+    };
+    for seen in &pending {
+        let mut seen = (*seen).clone();
+        seen.pending = false;
+        seen.fingerprint = if seen.is_same_moment(last) {
+            tree.fingerprint.clone()
+        } else {
+            None
+        };
+        settled.changes.push(Change::Observation {
+            observation: Box::new(seen),
+        });
+        settled.done.observations += 1;
+    }
+    settled.by.clone_from(&last.by);
+    let Some(by) = &last.by else {
+        return settled;
+    };
+    let recorded = identity::Recorded {
+        tree: tree.clone(),
+        provenance: Provenance {
+            event: ProvenanceEvent::GitHook,
+            at,
+            by: Some(by.clone()),
+            provisional: false,
+            after: None,
+        },
+    };
+    let identities = state
+        .tasks
+        .values()
+        .flat_map(|entry| &entry.identities)
+        .filter(|identity| &identity.session == by && &identity.place.worktree_id == worktree);
+    for identity in identities {
+        if let Some(moved) = moved_on(identity, &recorded, now) {
+            settled.changes.push(Change::Identity {
+                identity: Box::new(moved),
+            });
+            settled.done.identities += 1;
+        }
+    }
+    if let Some(session) = state.session(by)
+        && &session.place.worktree_id == worktree
+        && session.closing.is_none()
+        && is_older(session.latest.as_ref(), at)
+    {
+        settled.changes.push(Change::Session {
+            session: Box::new(SessionRecord {
+                latest: Some(recorded),
+                updated_at: now,
+                ..session.clone()
+            }),
+        });
+    }
+    settled
+}
+
+fn is_older(latest: Option<&identity::Recorded>, at: Time) -> bool {
+    latest.is_none_or(|latest| latest.provenance.at < at)
+}
+
+/// Returns the identity with the look as its latest record. A stale one and one that waits for a person stay as they are:
+/// only the session itself or a person can say what is left then.
+fn moved_on(identity: &Identity, recorded: &identity::Recorded, now: Time) -> Option<Identity> {
+    if matches!(identity.status, Status::StaleTask | Status::HumanReview)
+        || identity.closing.is_some()
+        || recorded.tree.fingerprint.is_none()
+        || !is_older(identity.latest.as_ref(), recorded.provenance.at)
+    {
+        return None;
+    }
+    let same = identity
+        .latest
+        .as_ref()
+        .is_some_and(|latest| latest.tree.same_content(&recorded.tree));
+    let event = if same {
+        Event::SavedUnchanged
+    } else {
+        Event::SavedChanged
+    };
+    let status = apply(identity.status, event).ok()?;
+    Some(Identity {
+        status,
+        latest: Some(recorded.clone()),
+        updated_at: now,
+        revision: identity.revision + 1,
+        ..identity.clone()
+    })
+}

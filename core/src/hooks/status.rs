@@ -1,0 +1,316 @@
+//! Whether the hooks run, and if not, what took their place since when.
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use bstr::ByteSlice as _;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::manager::{self, ByHand};
+use super::plan::{Folder, Seen, folder, kept_path};
+use super::{EVENTS, HookError, stub};
+use crate::ids::{Oid, WorktreeId};
+use crate::ledger::{InstalledHook, State};
+use crate::repository::{ConfigEntry, GitVersion, Repository, last_move};
+use crate::time::Time;
+
+/// How one hook is found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HookStatus {
+    /// The hook.
+    pub event: String,
+    /// Whether it runs.
+    #[serde(flatten)]
+    pub state: HookState,
+    /// When it was installed, by our own record.
+    pub installed_at: Option<Time>,
+    /// When it last ran, by our own record.
+    pub last_ran: Option<Time>,
+}
+
+/// Whether a hook runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(
+    tag = "state",
+    rename_all = "kebab-case",
+    rename_all_fields = "camelCase"
+)]
+pub enum HookState {
+    /// It was never installed.
+    Absent,
+    /// It is where git looks.
+    Installed {
+        /// Where.
+        place: String,
+        /// A hook of somebody else's that ours runs first.
+        kept: Option<PathBuf>,
+    },
+    /// A hook manager calls it.
+    ByHand {
+        /// What was added where.
+        what: ByHand,
+    },
+    /// It is not installed, and cannot be but by hand.
+    Missing {
+        /// What has to be added where.
+        what: ByHand,
+    },
+    /// It was installed and does not run any more.
+    Displaced {
+        /// What took its place.
+        by: String,
+        /// Since when, as far as can be told: not before this.
+        since: Option<Time>,
+    },
+    /// It is there and does not run.
+    NotRun {
+        /// Why.
+        why: String,
+    },
+}
+
+impl HookState {
+    /// Tells whether git calls us.
+    pub const fn runs(&self) -> bool {
+        matches!(self, Self::Installed { .. } | Self::ByHand { .. })
+    }
+}
+
+/// Looks at every hook. `state` is the ledger's, for what was installed and when it last ran.
+pub fn status(
+    repository: &Repository,
+    version: GitVersion,
+    state: &State,
+) -> Result<Vec<HookStatus>, HookError> {
+    let place = repository.place();
+    let git = repository.git();
+    let config = git.config_entries()?;
+    let folder = folder(place, git)?;
+    let hooks_path = config
+        .iter()
+        .rev()
+        .find(|entry| entry.key == "core.hookspath");
+    let mut found = Vec::new();
+    for event in EVENTS {
+        let recorded = state.hooks.get(event);
+        let one = Looked {
+            event,
+            config: &config,
+            version,
+            folder: &folder,
+            hooks_path,
+            recorded,
+        };
+        found.push(HookStatus {
+            event: event.to_owned(),
+            state: one.state(repository)?,
+            installed_at: recorded.map(|hook| hook.installed_at),
+            last_ran: recorded.and_then(|hook| hook.last_ran),
+        });
+    }
+    Ok(found)
+}
+
+struct Looked<'a> {
+    event: &'a str,
+    config: &'a [ConfigEntry],
+    version: GitVersion,
+    folder: &'a Folder,
+    hooks_path: Option<&'a ConfigEntry>,
+    recorded: Option<&'a InstalledHook>,
+}
+
+impl Looked<'_> {
+    fn state(&self, repository: &Repository) -> Result<HookState, HookError> {
+        let path = self.folder.path.join(self.event);
+        let seen = Seen::at(&path)?;
+        let by_file = self.by_file(&path, &seen);
+        let by_config = self.by_config();
+        if let Some(state) = by_config.as_ref().filter(|state| state.runs()) {
+            return Ok(state.clone());
+        }
+        if let Some(state) = by_file {
+            return Ok(state);
+        }
+        if let Some(state) = by_config {
+            return Ok(state);
+        }
+        let manager = self.folder.manager.or_else(|| match &seen {
+            Seen::File { bytes, .. } => manager::of_hook(bytes),
+            Seen::Link { .. } | Seen::Nothing | Seen::Other => None,
+        });
+        let by_hand = manager.map(|manager| {
+            manager::by_hand(manager, repository.place(), &self.folder.path, self.event)
+        });
+        if let Some(what) = by_hand.as_ref().filter(|what| what.done) {
+            return Ok(HookState::ByHand { what: what.clone() });
+        }
+        if self.recorded.is_some() {
+            return Ok(self.displaced(&path, &seen));
+        }
+        Ok(by_hand.map_or(HookState::Absent, |what| HookState::Missing { what }))
+    }
+
+    fn by_file(&self, path: &Path, seen: &Seen) -> Option<HookState> {
+        let Seen::File { bytes, mode } = seen else {
+            return None;
+        };
+        if stub::find(bytes).is_none() {
+            // A line of ours that a person put into a hook of their own.
+            if !stub::calls_us(bytes, self.event) || self.folder.manager.is_some() {
+                return None;
+            }
+        }
+        Some(if mode & 0o111 == 0 {
+            HookState::NotRun {
+                why: format!("{} is not executable", path.display()),
+            }
+        } else {
+            let kept = kept_path(path);
+            HookState::Installed {
+                place: path.display().to_string(),
+                kept: std::fs::symlink_metadata(&kept).is_ok().then_some(kept),
+            }
+        })
+    }
+
+    fn by_config(&self) -> Option<HookState> {
+        let name = stub::config_name(self.event);
+        let last = |key: &str| self.config.iter().rev().find(|entry| entry.key == key);
+        let command = last(&format!("hook.{name}.command"))?;
+        if !command.value.contains("takeup_hook") {
+            return None;
+        }
+        let off = [
+            format!("hook.{name}.enabled"),
+            format!("hook.{}.enabled", self.event),
+        ]
+        .into_iter()
+        .find(|key| last(key).is_some_and(|entry| entry.as_bool() == Some(false)));
+        Some(if let Some(key) = off {
+            HookState::NotRun {
+                why: format!("{key} is false"),
+            }
+        } else if self.version < GitVersion::CONFIG_HOOKS {
+            HookState::NotRun {
+                why: format!(
+                    "git {} does not run hooks named in the configuration",
+                    self.version
+                ),
+            }
+        } else {
+            HookState::Installed {
+                place: format!(
+                    "hook.{name}.command in the {} configuration",
+                    command.scope.code()
+                ),
+                kept: None,
+            }
+        })
+    }
+
+    fn displaced(&self, path: &Path, seen: &Seen) -> HookState {
+        let elsewhere = self.recorded.is_some_and(|hook| {
+            crate::paths::path_of_text(&hook.place)
+                .as_deref()
+                .and_then(Path::parent)
+                .is_some_and(|folder| folder.is_absolute() && folder != self.folder.path)
+        });
+        let (by, file) = match (self.hooks_path, seen) {
+            (Some(entry), _) if elsewhere => (
+                format!(
+                    "core.hooksPath = {} ({} configuration)",
+                    entry.value,
+                    entry.scope.code()
+                ),
+                None,
+            ),
+            (_, Seen::Nothing) => (
+                format!("nothing: {} is gone", path.display()),
+                path.parent(),
+            ),
+            (_, Seen::File { bytes, .. }) => {
+                let who = manager::of_hook(bytes)
+                    .map(|manager| format!(" of {}", manager.name()))
+                    .unwrap_or_default();
+                (format!("{}{who}", path.display()), Some(path))
+            }
+            (_, Seen::Link { .. } | Seen::Other) => (path.display().to_string(), Some(path)),
+        };
+        let ran = self
+            .recorded
+            .map(|hook| hook.last_ran.unwrap_or(hook.installed_at));
+        let changed = file
+            .and_then(|file| std::fs::symlink_metadata(file).ok())
+            .map(|meta| {
+                Time::from_millis(meta.ctime().saturating_mul(1000) + meta.ctime_nsec() / 1_000_000)
+            });
+        HookState::Displaced {
+            by,
+            since: changed.max(ran),
+        }
+    }
+}
+
+/// HEAD moved, and no hook has seen it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UnseenMove {
+    /// Where HEAD was when a hook last saw it.
+    pub seen: Option<Oid>,
+    /// Where it is.
+    pub head: Option<Oid>,
+    /// When it moved last, where git's own log says so.
+    pub at: Option<Time>,
+    /// What git was doing then.
+    pub reason: Option<String>,
+}
+
+/// Tells whether HEAD moved without a hook having seen it, by comparing the last observation of this work tree with HEAD
+/// and with git's own log. `None` where no hook was ever installed, or where nothing was missed.
+///
+/// Moves that call no hook (`git reset`) count as well: the answer is about what is not in the ledger.
+pub fn unseen_head(
+    repository: &Repository,
+    state: &State,
+    worktree: &WorktreeId,
+) -> Result<Option<UnseenMove>, HookError> {
+    let Some(installed) = state.hooks.values().map(|hook| hook.installed_at).min() else {
+        return Ok(None);
+    };
+    let head = repository.git().head()?.commit;
+    let last = state
+        .observations
+        .iter()
+        .rev()
+        .find(|seen| &seen.worktree_id == worktree);
+    let moved = last_move(repository.place(), "HEAD");
+    let missed = match last {
+        Some(last) => last.head_after != head,
+        // Git writes its log to the second.
+        None => moved
+            .as_ref()
+            .is_some_and(|moved| moved.at.since(installed) >= 1000),
+    };
+    Ok(missed.then(|| UnseenMove {
+        seen: last.and_then(|last| last.head_after.clone()),
+        head,
+        at: moved.as_ref().map(|moved| moved.at),
+        reason: moved.map(|moved| moved.reason),
+    }))
+}
+
+/// Tells whether the text of an installed hook names a program that is gone.
+pub fn names_missing_program(state: &HookState) -> Option<PathBuf> {
+    let HookState::Installed { place, .. } = state else {
+        return None;
+    };
+    let content = crate::files::read_bounded(Path::new(place), 1 << 20).ok()??;
+    let line = content
+        .lines()
+        .find_map(|line| line.trim_ascii_start().strip_prefix(b"takeup_program='"))?;
+    let path = String::from_utf8_lossy(line.strip_suffix(b"'")?).replace(r"'\''", "'");
+    let path = PathBuf::from(path);
+    (!path.exists()).then_some(path)
+}

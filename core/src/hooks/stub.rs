@@ -1,0 +1,328 @@
+//! The text that is put into a hook, and how it is found again.
+//!
+//! The text is a shell function between two marker lines. It never hinders: it returns 0 whatever happens, ends the
+//! program after two seconds, and says one line at the most. It runs where the program is gone or cannot be executed, and
+//! without PATH or HOME. The logic lives in the program, so the text rarely changes.
+
+/// The version of the text.
+const VERSION: u32 = 1;
+/// How the first line of our text begins.
+const BEGIN: &str = "# >>> takeup hook ";
+/// The last line of our text.
+const END: &str = "# <<< takeup hook <<<";
+/// Stands in the first line where a line end had to be put before it.
+const JOINED: &str = "joined ";
+/// What is added to the name of a hook that is kept beside ours.
+pub(super) const KEPT: &str = ".takeup-kept";
+
+const FUNCTION: &str = r#"takeup_hook() {
+	[ "${TAKEUP_HOOKS:-1}" != 0 ] && [ "${TAKEUP_SKIP:-0}" != 1 ] || return 0
+	takeup_program=@PROGRAM@
+	[ -x "$takeup_program" ] || takeup_program=$(command -v git-takeup 2>/dev/null) || return 0
+	{
+		if command -v timeout >/dev/null 2>&1; then
+			TAKEUP_STUB=1 timeout -k 1 1 "$takeup_program" hook git "$@" </dev/null >/dev/null 2>&1
+		else
+			TAKEUP_STUB=1 "$takeup_program" hook git "$@" </dev/null >/dev/null 2>&1 &
+			takeup_pid=$!
+			(sleep 2 && kill -9 "$takeup_pid") </dev/null >/dev/null 2>&1 &
+			takeup_watch=$!
+			wait "$takeup_pid"
+			takeup_ended=$?
+			kill "$takeup_watch"
+			[ "$takeup_ended" = 0 ]
+		fi
+	} 2>/dev/null || echo 'takeup: this was not recorded; git takeup doctor says why' >&2
+	return 0
+}
+"#;
+
+/// Quotes for the shell, always with single quotes.
+fn single_quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+fn function(program: &str) -> String {
+    FUNCTION.replace("@PROGRAM@", &single_quoted(program))
+}
+
+fn between_markers(joined: bool, body: &str) -> String {
+    let joined = if joined { JOINED } else { "" };
+    format!(
+        "{BEGIN}{VERSION} {joined}>>> put here by: git takeup hooks install; taken out by: git takeup hooks uninstall\n{body}{END}\n"
+    )
+}
+
+/// Returns the text to put into a shell script that stays where it is.
+fn block(event: &str, program: &str) -> String {
+    let body = format!("{}takeup_hook {event} \"$@\"\n", function(program));
+    between_markers(false, &body)
+}
+
+/// Returns a whole hook file. A hook kept beside it is run first, and its exit status counts.
+pub(super) fn file(event: &str, program: &str, kept: bool) -> Vec<u8> {
+    let function = function(program);
+    let call = format!("takeup_hook {event} \"$@\"\n");
+    let body = if kept {
+        format!(
+            "{function}takeup_kept=$0{KEPT}\ntakeup_status=0\nif [ -x \"$takeup_kept\" ]; then\n\t\"$takeup_kept\" \"$@\"\n\ttakeup_status=$?\nfi\n{call}exit \"$takeup_status\"\n"
+        )
+    } else {
+        function + &call
+    };
+    format!("#!/bin/sh\n{}", between_markers(false, &body)).into_bytes()
+}
+
+/// Puts our text into a shell script, after its first line where that names the shell. `None` where the script cannot
+/// bear it: see [`bears_insertion`].
+pub(super) fn inserted(script: &[u8], event: &str, program: &str) -> Option<Vec<u8>> {
+    if !bears_insertion(script) {
+        return None;
+    }
+    let at = if script.starts_with(b"#!") {
+        script.iter().position(|byte| *byte == b'\n')? + 1
+    } else {
+        0
+    };
+    let (head, tail) = script.split_at_checked(at)?;
+    Some([head, block(event, program).as_bytes(), tail].concat())
+}
+
+/// Tells whether lines can be put at the beginning of a script without changing what it does: it is text for a shell of
+/// the Bourne family, and does not hand itself to another interpreter, which would read our lines too.
+fn bears_insertion(script: &[u8]) -> bool {
+    if script.contains(&0) || script.contains(&b'\r') {
+        return false;
+    }
+    let Ok(text) = std::str::from_utf8(script) else {
+        return false;
+    };
+    let first = text.lines().next().unwrap_or_default();
+    if let Some(interpreter) = first.strip_prefix("#!") {
+        let mut words = interpreter.split_whitespace();
+        let mut shell = words.next().unwrap_or_default();
+        if shell.ends_with("/env") {
+            shell = words.next().unwrap_or_default();
+        }
+        let name = shell.rsplit('/').next().unwrap_or_default();
+        if !matches!(name, "sh" | "bash" | "dash" | "ash" | "ksh" | "mksh") || !text.contains('\n')
+        {
+            return false;
+        }
+    } else if text.trim().is_empty() {
+        return false;
+    }
+    !text
+        .lines()
+        .any(|line| line.contains("exec") && (line.contains("$0") || line.contains("${0")))
+}
+
+/// Tells whether a script asks for the name it was called by: run under another name it would do something else.
+pub(super) fn asks_its_name(script: &[u8]) -> bool {
+    use bstr::ByteSlice as _;
+    [
+        "basename",
+        "##*/",
+        "argv[0]",
+        "argv0",
+        "PROGRAM_NAME",
+        "__FILE__",
+        "$0:t",
+        "ARGV0",
+    ]
+    .iter()
+    .any(|sign| script.contains_str(sign))
+}
+
+/// Our text inside a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Where it begins.
+    start: usize,
+    /// Where it ends.
+    end: usize,
+    joined: bool,
+}
+
+/// Finds our text, whichever version wrote it.
+pub(super) fn find(content: &[u8]) -> Option<Found> {
+    use bstr::ByteSlice as _;
+    let start = content
+        .find_iter(BEGIN)
+        .find(|at| *at == 0 || content.get(at - 1) == Some(&b'\n'))?;
+    let text = content.get(start..)?;
+    let line = text.lines().next()?;
+    let joined = line.contains_str(format!(" {JOINED}>>>"));
+    let mut end = 0;
+    for line in text.lines_with_terminator() {
+        end += line.len();
+        if line.trim_ascii_end() == END.as_bytes() {
+            return Some(Found {
+                start,
+                end: start + end,
+                joined,
+            });
+        }
+    }
+    None
+}
+
+/// Returns our text.
+pub(super) fn text_of(content: &[u8], found: Found) -> &[u8] {
+    content.get(found.start..found.end).unwrap_or_default()
+}
+
+/// Takes our text out. What remains is byte for byte what was there before.
+pub(super) fn removed(content: &[u8], found: Found) -> Vec<u8> {
+    let head = content.get(..found.start).unwrap_or_default();
+    let head = if found.joined {
+        head.strip_suffix(b"\n").unwrap_or(head)
+    } else {
+        head
+    };
+    [head, content.get(found.end..).unwrap_or_default()].concat()
+}
+
+/// Tells whether a file without our text in it is ours alone: nothing but the line that names the shell remains.
+pub(super) fn is_empty_file(rest: &[u8]) -> bool {
+    rest == b"#!/bin/sh\n"
+}
+
+/// Adds hooks named in the configuration (git 2.54 and later) to the text of a configuration file. The command is one
+/// line that defines the function and calls it last: git appends the hook's arguments to it.
+pub(super) fn config_added(config: &[u8], events: &[&str], program: &str) -> Vec<u8> {
+    let line = function(program)
+        .lines()
+        .map(str::trim)
+        .collect::<Vec<_>>()
+        .join("\n");
+    let section = |event: &&str| {
+        let command = joined_line(&line, event);
+        let quoted = command.replace('\\', "\\\\").replace('"', "\\\"");
+        format!(
+            "[hook \"{}\"]\n\tevent = {event}\n\tcommand = \"{quoted}\"\n",
+            config_name(event)
+        )
+    };
+    let body: String = events.iter().map(section).collect();
+    let joined = !config.is_empty() && !config.ends_with(b"\n");
+    let gap: &[u8] = if joined { b"\n" } else { b"" };
+    [config, gap, between_markers(joined, &body).as_bytes()].concat()
+}
+
+/// Returns the name of our hook for an event in the configuration; it may not be the name of an event itself.
+pub(super) fn config_name(event: &str) -> String {
+    format!("takeup-{event}")
+}
+
+/// Makes one line of the function: statements are joined by `;` where the grammar of the shell wants one.
+fn joined_line(lines: &str, event: &str) -> String {
+    let mut text = String::new();
+    for line in lines.lines() {
+        text.push_str(line);
+        let open = ["{", "then", "else", "&"]
+            .iter()
+            .any(|end| line.ends_with(end));
+        text.push_str(if open { " " } else { "; " });
+    }
+    format!("{text}takeup_hook {event}")
+}
+
+/// Returns the line to put into a hook that somebody else manages.
+pub(super) fn line(event: &str) -> String {
+    format!("git-takeup hook git {event} \"$@\" </dev/null >/dev/null 2>&1 || :")
+}
+
+/// Returns the same line for a place that is handed no arguments.
+pub(super) fn line_without_arguments(event: &str) -> String {
+    line(event).replace(" \"$@\"", "")
+}
+
+/// Tells whether a file of somebody else's calls us for an event.
+pub(super) fn calls_us(content: &[u8], event: &str) -> bool {
+    use bstr::ByteSlice as _;
+    ["git-takeup", "git takeup"]
+        .iter()
+        .any(|program| content.contains_str(format!("{program} hook git {event}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_put_in_is_found_and_taken_out_to_the_byte() {
+        for script in [
+            &b"#!/bin/sh\necho hello\n"[..],
+            b"#!/usr/bin/env bash\nset -e\nno newline at the end",
+            b"echo no first line\n",
+            b"#!/bin/sh -e\n\n\n",
+        ] {
+            let with = inserted(script, "post-commit", "/usr/bin/git-takeup").unwrap();
+            assert_ne!(with, script);
+            assert_eq!(removed(&with, find(&with).unwrap()), script);
+        }
+        for config in [
+            &b""[..],
+            b"[core]\n\tbare = false\n",
+            b"[core]\n\tbare = false",
+        ] {
+            let with = config_added(config, &["post-commit", "post-merge"], "/a b/git-takeup");
+            assert_eq!(removed(&with, find(&with).unwrap()), config);
+        }
+    }
+
+    #[test]
+    fn scripts_that_would_read_our_lines_otherwise_are_left_alone() {
+        for script in [
+            &b"#!/usr/bin/env python3\nprint(1)\n"[..],
+            b"#!/bin/sh\n'''exec' python3 \"$0\" \"$@\"\n'''\n",
+            b"#!/bin/sh\r\necho\r\n",
+            b"\x7fELF\0\0",
+            b"#!/bin/sh",
+            b"",
+        ] {
+            assert_eq!(inserted(script, "post-commit", "/x"), None);
+        }
+        assert!(asks_its_name(b"case ${0##*/} in post-commit) ;; esac"));
+        assert!(!asks_its_name(b"dir=$(dirname \"$0\")"));
+    }
+
+    #[test]
+    fn the_texts_are_good_shell() {
+        use std::io::Write as _;
+        let program = "/it's here/git-takeup";
+        let config = config_added(b"", &["post-commit"], program);
+        let folder = tempfile::tempdir().unwrap();
+        let config_file = folder.path().join("config");
+        crate::files::write_atomic(&config_file, &config, 0o600).unwrap();
+        let git = |key: &str| {
+            let output = std::process::Command::new("git")
+                .args(["config", "-f"])
+                .arg(&config_file)
+                .args(["--get", key])
+                .output()
+                .unwrap();
+            assert!(output.status.success());
+            output.stdout
+        };
+        assert_eq!(git("hook.takeup-post-commit.event"), b"post-commit\n");
+        for script in [
+            file("post-commit", program, false),
+            file("post-rewrite", program, true),
+            git("hook.takeup-post-commit.command"),
+        ] {
+            let mut shell = std::process::Command::new("sh")
+                .arg("-n")
+                .stdin(std::process::Stdio::piped())
+                .spawn()
+                .unwrap();
+            shell.stdin.take().unwrap().write_all(&script).unwrap();
+            assert!(
+                shell.wait().unwrap().success(),
+                "{}",
+                String::from_utf8_lossy(&script)
+            );
+        }
+    }
+}
