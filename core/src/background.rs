@@ -25,7 +25,6 @@ mod adopt;
 mod clean;
 mod events;
 mod look;
-mod mask;
 mod output;
 mod progress;
 mod record;
@@ -35,7 +34,6 @@ mod store;
 mod supervisor;
 mod tree;
 mod wait;
-mod words;
 
 pub use adopt::adopt;
 pub use clean::{Cleaned, Limits, Removal, clean};
@@ -44,7 +42,9 @@ pub use look::{Seen, Watch, look};
 pub use output::{Follow, Shown, Stream, read_output, tail_output};
 pub use progress::{Progress, ProgressKind, ProgressSource, Recognised, recognise};
 pub use record::{CommandEnd, End, Failure, Record, State, Stopping, exit_status};
-pub use start::{Readiness, Request, SUPERVISE, Started, settle, start, wait_ready, warnings};
+pub use start::{
+    Host, Readiness, Request, SUPERVISE, Started, settle, start, wait_ready, warnings,
+};
 pub use stop::{Stopped, stop};
 pub use store::{BackgroundError, Store};
 pub use supervisor::supervise;

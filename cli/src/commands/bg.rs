@@ -2,10 +2,10 @@
 use std::path::PathBuf;
 
 use schemars::{Schema, schema_for};
-use takeup_core::background::Store;
-use takeup_core::error::Exit;
-use takeup_core::ids::{AgentId, SessionId, SessionRef};
-use takeup_core::process;
+use takeup_core::background::{self, Host, Store};
+use takeup_core::engine::Caller;
+use takeup_core::ids::SessionRef;
+use takeup_core::redact::Masker;
 
 use crate::context::Context;
 use crate::reply::{Failure, Reply};
@@ -82,55 +82,47 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
     ]
 }
 
-/// Returns the session that calls: what was given, else `TAKEUP_SESSION` (`agent:id`, or an id alone), else the agent's own
-/// variable.
+/// Returns the session that calls: the one that was given, else the one that is known.
 fn session(given: Option<&str>, context: &Context) -> Result<Option<SessionRef>, Failure> {
-    let invalid = |error: takeup_core::ids::InvalidId| {
-        Failure::new("invalid-session", Exit::Usage, error.to_string())
-    };
-    let by_agent = || {
-        context.agents.iter().find_map(|agent| {
-            let id = agent.session_of(&context.env)?;
-            Some(SessionRef::new(agent.id(), id))
-        })
-    };
-    let Some(text) = given.or_else(|| context.env.text("TAKEUP_SESSION")) else {
-        return Ok(by_agent());
-    };
-    if let Some((name, id)) = text.split_once(':')
-        && let Some(known) = context
-            .agents
-            .iter()
-            .map(|agent| agent.id())
-            .find(|known| known.as_str() == name)
-    {
-        return Ok(Some(SessionRef::new(
-            known,
-            SessionId::new(id).map_err(invalid)?,
-        )));
+    Ok(Caller::find(&context.engine(), given, None, None)?.session)
+}
+
+/// What a command lends to the functions that start and stop tasks.
+struct Lender {
+    program: PathBuf,
+    masker: Masker,
+}
+
+impl Lender {
+    fn new(context: &Context) -> Self {
+        // This very program can be started again, also where its file was replaced meanwhile.
+        let program = match std::env::current_exe() {
+            Ok(path) if path.exists() => path,
+            _ => PathBuf::from("/proc/self/exe"),
+        };
+        Self {
+            program,
+            masker: Masker::of(&context.env),
+        }
     }
-    let id = SessionId::new(text).map_err(invalid)?;
-    let agent = by_agent()
-        .filter(|found| found.id == id)
-        .map_or_else(AgentId::person, |found| found.agent);
-    Ok(Some(SessionRef::new(agent, id)))
+
+    fn host<'a>(&'a self, context: &'a Context) -> Host<'a> {
+        Host {
+            program: &self.program,
+            processes: &*context.processes,
+            clock: &*context.clock,
+            masker: &self.masker,
+        }
+    }
 }
 
 fn store(context: &Context) -> Result<Store, Failure> {
     Ok(Store::of(&context.env)?)
 }
 
-/// Returns the path under which this very program can be started again, also where its file was replaced meanwhile.
-fn program() -> PathBuf {
-    match std::env::current_exe() {
-        Ok(path) if path.exists() => path,
-        _ => PathBuf::from("/proc/self/exe"),
-    }
-}
-
 /// Puts right what a look finds, before a command that writes. A failure of it must not stand in the command's way.
-fn settle(store: &Store, context: &Context) -> Vec<String> {
-    takeup_core::background::settle(store, &process::system(), &program(), context.clock.now())
+fn settle(store: &Store, host: &Host<'_>) -> Vec<String> {
+    background::settle(store, host)
         .map(|again| again.iter().map(ToString::to_string).collect())
         .unwrap_or_default()
 }

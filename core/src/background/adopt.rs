@@ -1,14 +1,9 @@
 //! Taking a process under watch that runs already.
-use std::path::Path;
-
-use super::mask;
 use super::record::{Record, State, VERSION};
-use super::start::{Answer, Order, Started, launch, new_id};
+use super::start::{Answer, Host, Order, Started, launch, new_id};
 use super::store::{BackgroundError, Store};
 use crate::ids::SessionRef;
 use crate::paths;
-use crate::process::Processes;
-use crate::time::Time;
 
 /// Takes a process under watch: its end will be seen, its exit status will not, and its output goes where it goes.
 pub fn adopt(
@@ -16,14 +11,15 @@ pub fn adopt(
     pid: u32,
     name: Option<&str>,
     session: Option<SessionRef>,
-    program: &Path,
-    processes: &dyn Processes,
-    now: Time,
+    host: &Host<'_>,
 ) -> Result<Started, BackgroundError> {
-    let process = processes
+    let now = host.clock.now();
+    let process = host
+        .processes
         .identify(pid)?
         .ok_or(BackgroundError::NoProcess(pid))?;
-    let details = processes
+    let details = host
+        .processes
         .details(pid)
         .ok_or(BackgroundError::NoProcess(pid))?;
     if details.user != rustix::process::geteuid().as_raw() {
@@ -40,7 +36,7 @@ pub fn adopt(
         version: VERSION,
         id,
         name: name.map_or(made, str::to_owned),
-        command: mask::command(&words),
+        command: host.masker.command(&words).line(),
         cwd: details
             .cwd
             .as_deref()
@@ -73,7 +69,7 @@ pub fn adopt(
         command: Vec::new(),
         quiet_ms: 60_000,
     };
-    match launch(&order, program, store.folder())? {
+    match launch(&order, host.program, store.folder())? {
         Answer::Running { .. } => Ok(Started { record, process }),
         Answer::Taken | Answer::NotStarted { .. } => Err(BackgroundError::NoProcess(pid)),
         Answer::Failed { why } => Err(BackgroundError::Supervisor {

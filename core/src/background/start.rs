@@ -1,23 +1,24 @@
 //! Starting a task: the program starts itself again as a supervisor and waits for its word.
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::mask;
+use super::look;
 use super::record::{CheckFor, Record, State, VERSION};
 use super::store::{BackgroundError, Store};
 use super::tree::MARK;
-use super::{look, words};
 use crate::env::Env;
 use crate::files::FileError;
 use crate::ids::{BackgroundId, SessionRef, TaskId};
 use crate::paths;
 use crate::process::{ProcessIdentity, Processes};
-use crate::time::Time;
+use crate::redact::Masker;
+use crate::time::{Clock, Time};
 
 mod ready;
 
@@ -25,6 +26,27 @@ pub use ready::{Readiness, wait_ready};
 
 /// The hidden command of the program that is a supervisor.
 pub const SUPERVISE: &str = "bg-supervise";
+
+/// What this machine and this program lend to the functions that start and stop tasks.
+#[derive(Clone, Copy)]
+pub struct Host<'a> {
+    /// This program, which becomes the supervisor.
+    pub program: &'a Path,
+    /// The process table.
+    pub processes: &'a dyn Processes,
+    /// The clock.
+    pub clock: &'a dyn Clock,
+    /// Masks the command lines that are kept.
+    pub masker: &'a Masker,
+}
+
+impl std::fmt::Debug for Host<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host")
+            .field("program", &self.program)
+            .finish_non_exhaustive()
+    }
+}
 
 /// What is to be started.
 #[derive(Clone, Debug)]
@@ -125,14 +147,13 @@ pub struct Started {
     pub process: ProcessIdentity,
 }
 
-/// Starts a task. `program` is this program, which becomes its supervisor.
+/// Starts a task.
 pub fn start(
     store: &Store,
     request: &Request,
-    program: &Path,
-    now: Time,
+    host: &Host<'_>,
 ) -> Result<Started, BackgroundError> {
-    use std::os::unix::ffi::OsStrExt as _;
+    let now = host.clock.now();
     if request.command.is_empty() {
         return Err(BackgroundError::NoCommand);
     }
@@ -150,7 +171,7 @@ pub fn start(
         version: VERSION,
         name: request.name.clone().unwrap_or(made),
         id,
-        command: mask::command(&shown),
+        command: host.masker.command(&shown).line(),
         cwd: paths::text_of_path(&request.cwd),
         session: request.session.clone(),
         task: request.task.clone(),
@@ -181,7 +202,7 @@ pub fn start(
             .collect(),
         quiet_ms: u64::try_from(request.quiet_after.as_millis()).unwrap_or(u64::MAX),
     };
-    match launch(&order, program, store.folder())? {
+    match launch(&order, host.program, store.folder())? {
         Answer::Running { process } => {
             record.state = State::Running {
                 process: process.clone(),
@@ -204,37 +225,36 @@ pub fn start(
     }
 }
 
-/// Makes an id that no task has: the moment in ten characters that sort by time, and two words.
+/// Makes an id that no task has: the moment in ten characters that sort by time, and two words. Its lock file claims it.
 pub(super) fn new_id(store: &Store, now: Time) -> Result<(BackgroundId, String), BackgroundError> {
-    let mut millis = u64::try_from(now.millis()).unwrap_or(0);
-    let mut random = ulid::Ulid::generate().random();
-    loop {
-        let name = words::name(u64::try_from(random & u128::from(u64::MAX)).unwrap_or(0));
-        let stamp = ulid::Ulid::from_parts(millis, 0).to_string().to_lowercase();
-        let stamp = stamp.get(..10).unwrap_or(&stamp);
-        let id = BackgroundId::new(format!("{stamp}-{name}"))
-            .map_err(|error| supervisor_error(&error))?;
-        let claim = store.lock_path(&id);
-        let claimed = {
-            use std::os::unix::fs::OpenOptionsExt as _;
-            std::fs::OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&claim)
-        };
-        match claimed {
-            Ok(_) => return Ok((id, name)),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                random >>= 12;
-                if random == 0 {
-                    millis = millis.saturating_add(1);
-                    random = ulid::Ulid::generate().random();
-                }
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let millis = u64::try_from(now.millis()).unwrap_or(0);
+    let stamp = ulid::Ulid::from_parts(millis, 0).to_string().to_lowercase();
+    let stamp = stamp.get(..10).unwrap_or(&stamp);
+    let full = |name: &str| BackgroundId::new(format!("{stamp}-{name}"));
+    let failure = std::cell::RefCell::new(None);
+    let name = crate::names::memorable(|name| {
+        let Ok(id) = full(name) else { return false };
+        let path = store.lock_path(&id);
+        match std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+        {
+            Ok(_) => false,
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => true,
+            Err(error) => {
+                failure.replace(Some(FileError::new("cannot make", &path, error)));
+                false
             }
-            Err(error) => return Err(FileError::new("cannot make", &claim, error).into()),
         }
+    });
+    if let Some(failure) = failure.into_inner() {
+        return Err(failure.into());
     }
+    let id = full(&name).map_err(|error| supervisor_error(&error))?;
+    Ok((id, name))
 }
 
 fn supervisor_error(error: &dyn std::fmt::Display) -> BackgroundError {
@@ -284,22 +304,17 @@ pub(super) fn launch(
 
 /// Puts right on disk what a look finds: a task whose supervisor is gone is taken under watch again, or recorded as lost.
 /// Called by every command that writes. Returns the ids of the tasks that are watched again.
-pub fn settle(
-    store: &Store,
-    processes: &dyn Processes,
-    program: &Path,
-    now: Time,
-) -> Result<Vec<BackgroundId>, BackgroundError> {
+pub fn settle(store: &Store, host: &Host<'_>) -> Result<Vec<BackgroundId>, BackgroundError> {
     let mut again = Vec::new();
-    for seen in store.look_all(processes)?.0 {
+    for seen in store.look_all(host.processes)?.0 {
         let id = seen.record.id.clone();
         match seen.watch {
             look::Watch::Unwatched { .. } => {
-                if watch_again(store, seen.record, program, now)? {
+                if watch_again(store, seen.record, host)? {
                     again.push(id);
                 }
             }
-            look::Watch::Nobody if seen.corrected => record_lost(store, &id, processes, now)?,
+            look::Watch::Nobody if seen.corrected => record_lost(store, &id, host)?,
             look::Watch::Nobody | look::Watch::Supervisor { .. } => {}
         }
     }
@@ -309,17 +324,16 @@ pub fn settle(
 pub(super) fn watch_again(
     store: &Store,
     mut record: Record,
-    program: &Path,
-    now: Time,
+    host: &Host<'_>,
 ) -> Result<bool, BackgroundError> {
-    record.watched_again_at = Some(now);
+    record.watched_again_at = Some(host.clock.now());
     let order = Order {
         folder: paths::text_of_path(store.folder()),
         record,
         command: Vec::new(),
         quiet_ms: 60_000,
     };
-    match launch(&order, program, store.folder())? {
+    match launch(&order, host.program, store.folder())? {
         Answer::Running { .. } => Ok(true),
         // Somebody was faster, or it ended at this moment: the next look tells.
         Answer::Taken | Answer::NotStarted { .. } => Ok(false),
@@ -329,12 +343,7 @@ pub(super) fn watch_again(
     }
 }
 
-fn record_lost(
-    store: &Store,
-    id: &BackgroundId,
-    processes: &dyn Processes,
-    now: Time,
-) -> Result<(), BackgroundError> {
+fn record_lost(store: &Store, id: &BackgroundId, host: &Host<'_>) -> Result<(), BackgroundError> {
     let Some(held) = store.lock(id)? else {
         return Ok(());
     };
@@ -342,11 +351,11 @@ fn record_lost(
         return Ok(());
     };
     if !record.state.is_over() {
-        let seen = look::unsupervised(record, processes);
+        let seen = look::unsupervised(record, host.processes);
         record = seen.record;
         if seen.corrected {
-            super::supervisor::announce_end(store, &record, now);
-            store.write(&record, &events, now, true)?;
+            super::supervisor::announce_end(store, &record, host.clock.now());
+            store.write(&record, &events, host.clock.now(), true)?;
         }
     }
     drop(held);

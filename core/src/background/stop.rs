@@ -1,17 +1,16 @@
 //! Stopping a task: its supervisor is asked to, and does it.
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use super::look::{Seen, Watch, look};
-use super::start::watch_again;
+use super::start::{Host, watch_again};
 use super::store::{BackgroundError, Store};
 use crate::files;
 use crate::ids::BackgroundId;
 use crate::process::{ProcessIdentity, Processes, Signalled};
-use crate::time::{Clock, Time};
+use crate::time::Time;
 
 /// How long, beyond the grace, a supervisor may take.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -50,10 +49,9 @@ pub fn stop(
     id: &BackgroundId,
     by: &str,
     grace: Duration,
-    program: &Path,
-    processes: &dyn Processes,
-    clock: &dyn Clock,
+    host: &Host<'_>,
 ) -> Result<Stopped, BackgroundError> {
+    let processes = host.processes;
     let mut is_second_try = false;
     loop {
         let seen = look(store, id, processes)?;
@@ -66,7 +64,7 @@ pub fn stop(
             }
             // Somebody has to see the end: a new supervisor.
             Watch::Unwatched { .. } => {
-                watch_again(store, seen.record, program, clock.now())?;
+                watch_again(store, seen.record, host)?;
                 continue;
             }
             Watch::Supervisor { .. } => {}
@@ -76,7 +74,7 @@ pub fn stop(
         };
         let request = StopRequest {
             by: by.to_owned(),
-            at: clock.now(),
+            at: host.clock.now(),
             grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
         };
         let text = serde_json::to_vec(&request).unwrap_or_default();

@@ -24,6 +24,7 @@ use super::{stop, tree};
 use crate::ids::BackgroundId;
 use crate::paths;
 use crate::process::{ProcessIdentity, Processes};
+use crate::redact::Masker;
 use crate::time::{Clock, Time};
 
 mod begin;
@@ -84,6 +85,7 @@ struct Supervisor<'a> {
     writer: Option<Writer>,
     pipes: Vec<Pipe>,
     reading: Reading,
+    masker: Masker,
     signals: Signals,
     phase: Phase,
     /// The command is our own child, so that its end is seen by us.

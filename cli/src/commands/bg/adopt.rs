@@ -1,10 +1,9 @@
 //! `git takeup bg adopt`
 use takeup_core::background::{self, look};
-use takeup_core::process;
 
 use super::show::ShowData;
 use super::view::TaskData;
-use super::{program, session, settle, store};
+use super::{Lender, session, settle, store};
 use crate::context::Context;
 use crate::printer::{BOLD, DIM, paint, shell};
 use crate::reply::{Failure, Next, Reply};
@@ -26,19 +25,13 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     let store = store(context)?;
     let now = context.clock.now();
+    let lender = Lender::new(context);
+    let host = lender.host(context);
     let caller = session(None, context)?;
-    let started = background::adopt(
-        &store,
-        args.pid,
-        args.name.as_deref(),
-        caller,
-        &program(),
-        &process::system(),
-        now,
-    )?;
-    settle(&store, context);
+    let started = background::adopt(&store, args.pid, args.name.as_deref(), caller, &host)?;
+    settle(&store, &host);
     let id = started.record.id;
-    let seen = look(&store, &id, &process::system())?;
+    let seen = look(&store, &id, &*context.processes)?;
     let task = TaskData::new(&store, seen, now);
     let human = format!(
         "{} {} {}\n{}",

@@ -4,9 +4,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 use takeup_core::background::{self, Cleaned, Limits};
-use takeup_core::process;
 
-use super::{settle, store, units};
+use super::{Lender, settle, store, units};
 use crate::context::Context;
 use crate::printer::{DIM, paint, table};
 use crate::reply::{Failure, Reply};
@@ -54,7 +53,7 @@ pub(crate) struct CleanData {
 pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     let store = store(context)?;
     if !args.dry_run {
-        settle(&store, context);
+        settle(&store, &Lender::new(context).host(context));
     }
     let ids = args
         .tasks
@@ -75,7 +74,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
         limits,
         (!ids.is_empty()).then_some(ids.as_slice()),
         args.dry_run,
-        &process::system(),
+        &*context.processes,
         context.clock.now(),
     )?;
     let bytes: u64 = cleaned.removed.iter().map(|removal| removal.bytes).sum();

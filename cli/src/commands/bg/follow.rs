@@ -7,11 +7,12 @@ use signal_hook::consts::{SIGINT, SIGTSTP};
 use takeup_core::background::{self, EventKind, Follow, Record, Store, WaitFor, look};
 use takeup_core::error::Exit;
 use takeup_core::process;
+use takeup_core::redact::Masker;
 use takeup_core::time::Time;
 
 use super::run::left_alone;
 use super::view::TaskData;
-use super::{program, stop};
+use super::{Lender, stop};
 use crate::context::Context;
 use crate::printer::{self, DIM, paint};
 use crate::reply::{Failure, Reply};
@@ -26,10 +27,11 @@ pub(super) fn follow(
     store: &Store,
     record: &Record,
     lines: Option<usize>,
+    masker: &Masker,
     leave: &mut dyn FnMut() -> bool,
 ) -> Result<bool, Failure> {
     let processes = process::system();
-    let mut follow = Follow::new(store, &record.id, record.output_cap, lines)?;
+    let mut follow = Follow::new(store, &record.id, record.output_cap, lines, masker)?;
     loop {
         // Looked at first: what was printed before the end is then read after it.
         let over = look(store, &record.id, &processes)?.record.state.is_over();
@@ -85,18 +87,12 @@ pub(super) fn foreground(
         }
         detached(store, record, begun, &mut seen_events)
     };
-    let over = follow(store, record, None, &mut leave)?;
+    let over = follow(store, record, None, &Masker::of(&context.env), &mut leave)?;
     if stopping {
         let by = stop::who(context)?;
-        background::stop(
-            store,
-            &record.id,
-            &by,
-            Duration::from_secs(5),
-            &program(),
-            &process::system(),
-            context.clock.as_ref(),
-        )?;
+        let lender = Lender::new(context);
+        let grace = Duration::from_secs(5);
+        background::stop(store, &record.id, &by, grace, &lender.host(context))?;
     } else if !over {
         left_alone(record.id.as_str());
         return Ok(Reply::silent(Exit::Done));

@@ -4,7 +4,6 @@ use std::io::IsTerminal as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 use takeup_core::issue::Issue;
-use takeup_core::process;
 use takeup_core::text;
 
 use super::store;
@@ -42,7 +41,7 @@ pub(crate) struct ListData {
 pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     let store = store(context)?;
     let now = context.clock.now();
-    let (seen, issues) = store.look_all(&process::system())?;
+    let (seen, issues) = store.look_all(&*context.processes)?;
     let tasks: Vec<TaskData> = seen
         .into_iter()
         .rev()

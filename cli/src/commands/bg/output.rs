@@ -6,6 +6,7 @@ use takeup_core::background::{Record, Shown, Store, Stream, look, read_output, t
 use takeup_core::error::Exit;
 use takeup_core::ids::BackgroundId;
 use takeup_core::process;
+use takeup_core::redact::Masker;
 
 use super::{follow, store};
 use crate::context::Context;
@@ -111,7 +112,14 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
         Which::Stderr => Stream::Stderr,
     });
     let most = if context.json { JSON_MOST } else { u64::MAX };
-    let shown = read_output(&store, &record.id, record.output_cap, stream, most)?;
+    let shown = read_output(
+        &store,
+        &record.id,
+        record.output_cap,
+        stream,
+        most,
+        &Masker::of(&context.env),
+    )?;
     Ok(reply(record, over, shown, context))
 }
 
@@ -119,9 +127,21 @@ pub(super) fn tail(args: &TailArgs, context: &Context) -> Result<Reply, Failure>
     let store = store(context)?;
     let (record, over) = find(&args.task, &store)?;
     if args.follow {
-        follow::follow(&store, &record, Some(args.lines), &mut || false)?;
+        follow::follow(
+            &store,
+            &record,
+            Some(args.lines),
+            &Masker::of(&context.env),
+            &mut || false,
+        )?;
         return Ok(Reply::silent(Exit::Done));
     }
-    let shown = tail_output(&store, &record.id, record.output_cap, args.lines)?;
+    let shown = tail_output(
+        &store,
+        &record.id,
+        record.output_cap,
+        args.lines,
+        &Masker::of(&context.env),
+    )?;
     Ok(reply(record, over, shown, context))
 }

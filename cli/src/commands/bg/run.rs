@@ -8,10 +8,9 @@ use serde::Serialize;
 use takeup_core::background::{self, Readiness, Request, look};
 use takeup_core::error::Exit;
 use takeup_core::ids::TaskId;
-use takeup_core::process;
 
 use super::view::TaskData;
-use super::{follow, program, session, settle, store, units};
+use super::{Lender, follow, session, settle, store, units};
 use crate::context::Context;
 use crate::printer::{self, BOLD, CYAN, DIM, YELLOW, paint, shell};
 use crate::reply::{Failure, Next, Reply};
@@ -96,7 +95,6 @@ pub(crate) struct RunData {
 
 pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     let store = store(context)?;
-    let processes = process::system();
     let cwd = args.cwd.map_or_else(
         || context.env.cwd.clone(),
         |folder| context.env.cwd.join(folder),
@@ -112,8 +110,10 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         notify: args.notify,
         ..Request::new(args.command, cwd)
     };
-    let started = background::start(&store, &request, &program(), context.clock.now())?;
-    let watched_again = settle(&store, context);
+    let lender = Lender::new(context);
+    let host = lender.host(context);
+    let started = background::start(&store, &request, &host)?;
+    let watched_again = settle(&store, &host);
     let id = started.record.id.clone();
     let ready = match &args.ready {
         None => None,
@@ -122,14 +122,13 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
             &started.record,
             readiness,
             args.ready_timeout,
-            &processes,
-            context.clock.as_ref(),
+            &host,
         )?),
     };
     if args.foreground {
         return follow::foreground(&store, &started.record, args.exit_code, context);
     }
-    let seen = look(&store, &id, &processes)?;
+    let seen = look(&store, &id, &*context.processes)?;
     let task = TaskData::new(&store, seen, context.clock.now());
     let follow_command = shell(["git", "takeup", "bg", "tail", "-f", id.as_str()]);
     let mut human = format!(

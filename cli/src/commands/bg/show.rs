@@ -2,7 +2,6 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use takeup_core::background::{Event, EventKind, State, Watch, look};
-use takeup_core::process;
 use takeup_core::text;
 
 use super::store;
@@ -55,7 +54,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     let store = store(context)?;
     let now = context.clock.now();
     let id = store.find(&args.task)?;
-    let seen = look(&store, &id, &process::system())?;
+    let seen = look(&store, &id, &*context.processes)?;
     let limits: Vec<String> = [
         seen.record.timeout_ms.map(|limit| {
             format!(
@@ -176,7 +175,7 @@ pub(super) fn detach(args: &DetachArgs, context: &Context) -> Result<Reply, Fail
     let store = store(context)?;
     let now = context.clock.now();
     let id = store.find(&args.task)?;
-    let seen = look(&store, &id, &process::system())?;
+    let seen = look(&store, &id, &*context.processes)?;
     store.note(&id, &Event::new(EventKind::Detached, now))?;
     let task = TaskData::new(&store, seen, now);
     let summary = format!("a terminal that shows {id} was asked to leave it alone");

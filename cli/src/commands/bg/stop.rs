@@ -5,10 +5,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use takeup_core::background::{self, State};
 use takeup_core::error::Exit;
-use takeup_core::process;
 
 use super::view::TaskData;
-use super::{program, session, settle, store, units};
+use super::{Lender, session, settle, store, units};
 use crate::context::Context;
 use crate::printer::{YELLOW, paint};
 use crate::reply::{Failure, Reply};
@@ -66,7 +65,9 @@ pub(super) fn who(context: &Context) -> Result<String, Failure> {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     let store = store(context)?;
-    settle(&store, context);
+    let lender = Lender::new(context);
+    let host = lender.host(context);
+    settle(&store, &host);
     let by = who(context)?;
     let ids = args
         .tasks
@@ -76,15 +77,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     let mut tasks = Vec::new();
     let mut human = String::new();
     for id in ids {
-        let stopped = background::stop(
-            &store,
-            &id,
-            &by,
-            args.grace,
-            &program(),
-            &process::system(),
-            context.clock.as_ref(),
-        )?;
+        let stopped = background::stop(&store, &id, &by, args.grace, &host)?;
         let survivors: Vec<u32> = match &stopped.seen.record.state {
             State::Stopped { stopping, .. } | State::TimedOut { stopping, .. } => stopping
                 .survivors

@@ -6,6 +6,7 @@ use super::{Layout, Stream};
 use crate::background::store::{BackgroundError, Store};
 use crate::files::{self, FileError};
 use crate::ids::BackgroundId;
+use crate::redact::Masker;
 
 /// One entry of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +60,7 @@ pub fn read_output(
     cap: u64,
     stream: Option<Stream>,
     most: u64,
+    masker: &Masker,
 ) -> Result<Shown, BackgroundError> {
     let fail = failed(store, id);
     let Some(mut file) = open(store, id)? else {
@@ -81,7 +83,7 @@ pub fn read_output(
         bytes = only(store, id, layout, first, &bytes, stream)?;
     }
     Ok(Shown {
-        text: clean(&bytes),
+        text: clean(&bytes, masker),
         printed: layout.printed(len),
         left_out: layout.left_out,
         truncated: from > 0,
@@ -133,10 +135,11 @@ pub fn tail_output(
     id: &BackgroundId,
     cap: u64,
     lines: usize,
+    masker: &Masker,
 ) -> Result<Shown, BackgroundError> {
     let mut most = 64 * 1024;
     loop {
-        let mut shown = read_output(store, id, cap, None, most)?;
+        let mut shown = read_output(store, id, cap, None, most, masker)?;
         let count = shown.text.lines().count();
         if count < lines && shown.truncated && most < 16 << 20 {
             most = most.saturating_mul(4);
@@ -165,6 +168,7 @@ pub struct Follow {
     offset: u64,
     /// The beginning of a line that has not ended yet.
     pending: Vec<u8>,
+    masker: Masker,
 }
 
 impl Follow {
@@ -174,6 +178,7 @@ impl Follow {
         id: &BackgroundId,
         cap: u64,
         lines: Option<usize>,
+        masker: &Masker,
     ) -> Result<Self, BackgroundError> {
         let mut follow = Self {
             store: store.clone(),
@@ -181,6 +186,7 @@ impl Follow {
             cap,
             offset: 0,
             pending: Vec::new(),
+            masker: masker.clone(),
         };
         if let Some(lines) = lines {
             follow.offset = follow.start_of_last(lines)?;
@@ -228,7 +234,7 @@ impl Follow {
             let head_end = layout.resumes().saturating_sub(layout.left_out);
             if layout.left_out > 0 && self.offset > head_end && self.offset < layout.resumes() {
                 let missed = layout.resumes().saturating_sub(self.offset);
-                text.push_str(&clean(&std::mem::take(&mut self.pending)));
+                text.push_str(&clean(&std::mem::take(&mut self.pending), &self.masker));
                 text.push_str("\n--- ");
                 text.push_str(&missed.to_string());
                 text.push_str(" bytes came too fast and are left out ---\n");
@@ -253,14 +259,14 @@ impl Follow {
                 .map_or(0, |end| end.saturating_add(1))
         };
         let whole: Vec<u8> = self.pending.drain(..end).collect();
-        text.push_str(&clean(&whole));
+        text.push_str(&clean(&whole, &self.masker));
         Ok(text)
     }
 }
 
 /// Makes output fit to be shown: what a terminal would obey is taken out, secrets are masked.
-fn clean(bytes: &[u8]) -> String {
-    crate::background::mask::text(&plain(bytes))
+fn clean(bytes: &[u8], masker: &Masker) -> String {
+    masker.text(&plain(bytes)).text
 }
 
 /// Takes escape sequences and control characters out; a carriage return ends a line.

@@ -6,6 +6,10 @@ fn store() -> (tempfile::TempDir, Store, BackgroundId) {
     (folder, store, BackgroundId::new("t").unwrap())
 }
 
+fn masker() -> crate::redact::Masker {
+    crate::redact::Masker::default()
+}
+
 fn now() -> Time {
     Time::from_millis(1_000)
 }
@@ -22,7 +26,7 @@ fn both_streams_keep_their_order_and_can_be_told_apart() {
         writer.write(stream, text.as_bytes(), now()).unwrap();
     }
     let read = |stream| {
-        read_output(&store, &id, SMALLEST_CAP, stream, u64::MAX)
+        read_output(&store, &id, SMALLEST_CAP, stream, u64::MAX, &masker())
             .unwrap()
             .text
     };
@@ -30,7 +34,9 @@ fn both_streams_keep_their_order_and_can_be_told_apart() {
     assert_eq!(read(Some(Stream::Stdout)), "one\ntwo\n");
     assert_eq!(read(Some(Stream::Stderr)), "warning\n");
     assert_eq!(
-        tail_output(&store, &id, SMALLEST_CAP, 1).unwrap().text,
+        tail_output(&store, &id, SMALLEST_CAP, 1, &masker())
+            .unwrap()
+            .text,
         "two\n"
     );
 }
@@ -40,7 +46,7 @@ fn the_middle_is_left_out_and_the_ends_stay_whole() {
     let (_folder, store, id) = store();
     let cap = SMALLEST_CAP;
     let mut writer = Writer::open(&store, &id, cap).unwrap();
-    let mut follow = Follow::new(&store, &id, cap, None).unwrap();
+    let mut follow = Follow::new(&store, &id, cap, None, &masker()).unwrap();
     let mut followed = String::new();
     let lines: u64 = 200_000;
     let mut printed = 0;
@@ -63,7 +69,7 @@ fn the_middle_is_left_out_and_the_ends_stay_whole() {
     }
     followed.push_str(&follow.more(true).unwrap());
     assert!(std::fs::metadata(store.output_path(&id)).unwrap().len() <= cap);
-    let shown = read_output(&store, &id, cap, None, u64::MAX).unwrap();
+    let shown = read_output(&store, &id, cap, None, u64::MAX, &masker()).unwrap();
     assert_eq!(shown.printed, printed);
     assert!(shown.left_out > printed / 2);
     assert!(shown.text.starts_with("line 0\nline 1\n"));
@@ -82,7 +88,7 @@ fn the_middle_is_left_out_and_the_ends_stay_whole() {
     });
     assert_eq!(followed, expected);
     // The index still knows the streams.
-    let errors = read_output(&store, &id, cap, Some(Stream::Stderr), u64::MAX)
+    let errors = read_output(&store, &id, cap, Some(Stream::Stderr), u64::MAX, &masker())
         .unwrap()
         .text;
     assert!(
@@ -111,7 +117,7 @@ fn a_follower_that_was_away_is_told_what_it_missed() {
     let (_folder, store, id) = store();
     let cap = SMALLEST_CAP;
     let mut writer = Writer::open(&store, &id, cap).unwrap();
-    let mut follow = Follow::new(&store, &id, cap, None).unwrap();
+    let mut follow = Follow::new(&store, &id, cap, None, &masker()).unwrap();
     for number in 0..2_000 {
         writer
             .write(Stream::Stdout, format!("line {number}\n").as_bytes(), now())
@@ -129,6 +135,6 @@ fn a_follower_that_was_away_is_told_what_it_missed() {
         "{}",
         more.len()
     );
-    let mut last = Follow::new(&store, &id, cap, Some(2)).unwrap();
+    let mut last = Follow::new(&store, &id, cap, Some(2), &masker()).unwrap();
     assert_eq!(last.more(false).unwrap(), "line 49998\nline 49999\n");
 }

@@ -8,9 +8,8 @@ use crate::background::events::{self, Event, EventKind};
 use crate::background::look::look;
 use crate::background::output::Follow;
 use crate::background::record::Record;
+use crate::background::start::Host;
 use crate::background::store::{BackgroundError, Store};
-use crate::process::Processes;
-use crate::time::Clock;
 
 /// What shows that a task is of use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,14 +55,22 @@ pub fn wait_ready(
     record: &Record,
     readiness: &Readiness,
     most: Duration,
-    processes: &dyn Processes,
-    clock: &dyn Clock,
+    host: &Host<'_>,
 ) -> Result<bool, BackgroundError> {
     let deadline = Instant::now().checked_add(most);
-    let mut follow = Follow::new(store, &record.id, record.output_cap, None)?;
+    let mut follow = Follow::new(
+        store,
+        &record.id,
+        record.output_cap,
+        None,
+        &crate::redact::Masker::default(),
+    )?;
     let mut printed = String::new();
     loop {
-        let over = look(store, &record.id, processes)?.record.state.is_over();
+        let over = look(store, &record.id, host.processes)?
+            .record
+            .state
+            .is_over();
         let ready = match readiness {
             Readiness::Output(text) => {
                 printed.push_str(&follow.more(true)?);
@@ -82,7 +89,7 @@ pub fn wait_ready(
             Readiness::Command(words) => run(words, &record.cwd),
         };
         if ready {
-            let event = Event::new(EventKind::Ready, clock.now());
+            let event = Event::new(EventKind::Ready, host.clock.now());
             // The event is for people; the answer does not hang on it.
             drop(events::append(&store.events_path(&record.id), &event));
             return Ok(true);

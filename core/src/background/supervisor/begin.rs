@@ -56,6 +56,7 @@ pub(super) fn begin<'a>(
     store.write(&record, &history, now, true)?;
     let mut supervisor = Supervisor {
         reading: Reading::new(order.quiet_ms),
+        masker: Masker::of(&crate::env::Env::of_process()),
         signals: signals()
             .map_err(|error| FileError::new("cannot watch", store.folder(), error))?,
         command_end: match &record.state {

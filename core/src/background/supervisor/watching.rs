@@ -150,13 +150,13 @@ impl Supervisor<'_> {
             event.message = progress
                 .message
                 .as_deref()
-                .map(crate::background::mask::text);
-            event.progress = Some(masked(progress));
+                .map(|text| self.masker.text(text).text);
+            event.progress = Some(masked(progress, &self.masker));
             event.status = Some("running".to_owned());
             self.note(event);
             changed = true;
         }
-        if let Some(progress) = newest.map(masked) {
+        if let Some(progress) = newest.map(|progress| masked(progress, &self.masker)) {
             let progress = keep_measure(self.record.progress.as_ref(), progress);
             if self.record.progress.as_ref() != Some(&progress) {
                 let mut event = Event::new(EventKind::Progress, now);
@@ -215,11 +215,8 @@ impl Supervisor<'_> {
 }
 
 /// Masks the message: it is a line of the output.
-fn masked(mut progress: Progress) -> Progress {
-    progress.message = progress
-        .message
-        .as_deref()
-        .map(crate::background::mask::text);
+fn masked(mut progress: Progress, masker: &Masker) -> Progress {
+    progress.message = progress.message.map(|text| masker.text(&text).text);
     progress
 }
 
