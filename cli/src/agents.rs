@@ -6,6 +6,5 @@ pub(crate) fn all() -> Vec<Box<dyn Agent>> {
     vec![
         Box::new(takeup_jcode::Jcode::new()),
         Box::new(takeup_openclaw::OpenClaw::new()),
-        Box::new(takeup_opencode::OpenCode::new()),
     ]
 }

@@ -120,12 +120,14 @@ commands! {
     Bg => bg, "bg";
     /// Questions to a person
     Review => review, "review";
+    /// Check everything takeup rests on here, and say what to do
+    Doctor => doctor, "doctor";
+    /// Remove what is beyond what is kept
+    Gc => gc, "gc";
     /// Print the fingerprint of the work tree
     Fingerprint => fingerprint, "fingerprint";
     /// Print a completion script for a shell
     Completions => completions, "completions";
-    /// Serve agents over the Model Context Protocol
-    Mcp => mcp, "mcp";
     /// Print the version and what it was built with
     Version => version, "version";
 }
@@ -150,21 +152,6 @@ pub(crate) fn run() -> ExitCode {
         ),
     };
     print(word, &outcome, context.json)
-}
-
-/// Runs a command that is given as words, without printing anything: how another face calls it.
-#[cfg(feature = "mcp")]
-pub(crate) fn answer(words: &[String], context: &Context) -> Result<Reply, Failure> {
-    let words = std::iter::once("git-takeup").chain(words.iter().map(String::as_str));
-    let cli = Cli::try_parse_from(words).map_err(|error| {
-        let message = error.render().to_string();
-        let first = message.lines().next().unwrap_or_default();
-        Failure::new("usage", Exit::Usage, first.trim_start_matches("error: "))
-    })?;
-    cli.command.map_or_else(
-        || Err(Failure::new("usage", Exit::Usage, "no command")),
-        |command| command.run(context),
-    )
 }
 
 /// Prints what clap says; help goes to standard output and is no failure.

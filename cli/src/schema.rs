@@ -7,6 +7,8 @@ use schemars::{Schema, schema_for};
 pub fn schemas() -> BTreeMap<&'static str, Schema> {
     let mut schemas = BTreeMap::new();
     schemas.insert("envelope", schema_for!(crate::reply::Envelope<'static>));
+    schemas.insert("doctor", schema_for!(crate::commands::doctor::DoctorData));
+    schemas.insert("gc", schema_for!(takeup_core::gc::Collected));
     schemas.insert("hooks-edit", schema_for!(crate::commands::hooks::EditData));
     schemas.insert(
         "hooks-status",

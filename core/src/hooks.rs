@@ -30,7 +30,7 @@ mod tests;
 pub use self::apply::apply;
 pub use self::manager::{ByHand, Manager};
 pub use self::plan::{Change, Installation, Outcome, Plan, Seen, plan_install, plan_uninstall};
-pub use self::record::{Heard, attribute, record};
+pub use self::record::{Heard, Means, attribute, record};
 pub use self::recorder::{
     Recorded, parse_git, record_pending, recorder_command, recorder_is_needed,
 };

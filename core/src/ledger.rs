@@ -290,6 +290,11 @@ impl Ledger {
         lock::path(self.dir())
     }
 
+    /// Says who holds the lock at this moment, `None` where nobody does. Waits for nothing and changes nothing.
+    pub fn lock_holder(&self) -> Option<String> {
+        lock::holder_now(&self.lock_path())
+    }
+
     /// Tells whether there is anything where the ledger would be.
     pub fn exists(&self) -> bool {
         std::fs::symlink_metadata(self.dir()).is_ok()
@@ -349,6 +354,28 @@ impl Ledger {
             work,
             issues: loaded.view.issues,
         })
+    }
+
+    /// Writes a snapshot of the healthy records now. What is torn or damaged is put aside under a name of its own, and kept.
+    /// Does nothing where there is no ledger, and where something could not be read that may be healthy.
+    pub fn rewrite(&self, clock: &dyn Clock, patience: Duration) -> Result<(), LedgerError> {
+        if !read::check_folder(self.dir())? {
+            return Ok(());
+        }
+        let before = read::load(&self.files)?;
+        let lock = Lock::take(self.dir(), &self.operation, clock, patience)?;
+        let mut writer = Writer::new(&self.files, lock, before)?;
+        let next = writer.loaded.next;
+        writer.put_torn_aside(next)?;
+        if writer.is_safe() && writer.loaded.tail.mark.is_some() {
+            writer.make_snapshot()?;
+        }
+        let Writer { lock, aside, .. } = writer;
+        drop(lock);
+        for message in aside {
+            self.log(clock, &message);
+        }
+        Ok(())
     }
 
     /// Appends a line to the file `log`, for what cannot be said on a terminal. Does nothing where there is no ledger.

@@ -6,6 +6,7 @@
 pub mod agent;
 pub mod background;
 pub mod boundary;
+pub mod doctor;
 pub mod engine;
 pub mod env;
 pub mod error;
@@ -13,6 +14,7 @@ pub mod evidence;
 pub mod fault;
 pub mod files;
 pub mod fingerprint;
+pub mod gc;
 pub mod handover;
 pub mod hooks;
 pub mod identity;

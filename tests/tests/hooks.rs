@@ -32,11 +32,24 @@ fn installed() -> Scratch {
     scratch
 }
 
-/// Writes an executable file.
+/// Writes an executable file, through a child: were it open for writing here while another thread of the tests starts a
+/// program, that program would hold it open for a moment, and it could not be executed.
 fn script(path: &Path, text: &str) {
+    use std::io::Write as _;
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut shell = Command::new("sh")
+        .args(["-c", "cat >\"$0\" && chmod 755 \"$0\""])
+        .arg(path)
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    shell
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(text.as_bytes())
+        .unwrap();
+    assert!(shell.wait().unwrap().success());
 }
 
 /// What the ledger of a repository holds, healthy or not at all.

@@ -102,18 +102,16 @@ impl Run {
     }
 
     fn tasks(&self) -> Vec<ForeignTask> {
-        OpenCode::new()
-            .tasks(&self.repo.env, &self.repo.place)
-            .items
+        OpenCode.tasks(&self.repo.env, &self.repo.place).items
     }
 
     fn apply(&self, effect: &Effect) -> Result<(), String> {
-        let once = OpenCode::new()
+        let once = OpenCode
             .apply(&self.repo.env, &self.repo.place, effect)
             .map_err(|error| error.to_string());
         if once.is_ok() {
             let before = self.files();
-            OpenCode::new()
+            OpenCode
                 .apply(&self.repo.env, &self.repo.place, effect)
                 .unwrap();
             assert_eq!(self.files(), before, "twice equals once");

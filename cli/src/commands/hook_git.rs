@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use takeup_core::env::Env;
 use takeup_core::error::{Exit, Explain as _};
-use takeup_core::hooks::{self, HookError};
+use takeup_core::hooks::{self, HookError, Means};
 use takeup_core::ids::SessionRef;
 use takeup_core::ledger::Ledger;
 use takeup_core::process;
 use takeup_core::repository::discover;
+use takeup_core::settings::Settings;
 use takeup_core::time::SystemClock;
 
 use crate::context::Context;
@@ -31,9 +32,10 @@ pub(crate) fn run(event: String, args: Vec<OsString>, context: &Context) -> Repl
             .map(|id| SessionRef::new(agent.id(), id))
     });
     let env = context.env.clone();
+    let settings = context.settings.clone();
     let (done, ended) = mpsc::channel();
     std::thread::spawn(move || {
-        let outcome = record(&env, &event, &args, by_environment.as_ref());
+        let outcome = record(&env, &settings, &event, &args, by_environment.as_ref());
         // Nobody listens any more when the time is over.
         let _gone = done.send(outcome);
     });
@@ -46,9 +48,20 @@ pub(crate) fn run(event: String, args: Vec<OsString>, context: &Context) -> Repl
     })
 }
 
-fn record(env: &Env, event: &str, args: &[OsString], by: Option<&SessionRef>) -> bool {
-    let processes = process::system();
-    let heard = match hooks::record(env, &processes, &SystemClock, event, args, by) {
+fn record(
+    env: &Env,
+    settings: &Settings,
+    event: &str,
+    args: &[OsString],
+    by: Option<&SessionRef>,
+) -> bool {
+    let means = Means {
+        env,
+        processes: &process::system(),
+        clock: &SystemClock,
+        settings,
+    };
+    let heard = match hooks::record(&means, event, args, by) {
         Ok(Some(heard)) => heard,
         Ok(None) => return true,
         Err(error) => {
@@ -82,15 +95,20 @@ fn log(env: &Env, event: &str, error: &HookError) {
 fn recorder(args: &[OsString], context: &Context) -> Reply {
     // It fails where it leads a session already.
     let _leads = rustix::process::setsid();
-    let processes = process::system();
     let git = args
         .first()
         .and_then(|text| text.to_str())
-        .and_then(|text| hooks::parse_git(&processes, text));
+        .and_then(|text| hooks::parse_git(&*context.processes, text));
     let Ok(place) = discover(&context.env, &context.env.cwd) else {
         return Reply::silent(Exit::Done);
     };
-    let done = hooks::record_pending(&context.env, &place, &processes, &SystemClock, git.as_ref());
+    let means = Means {
+        env: &context.env,
+        processes: &*context.processes,
+        clock: &*context.clock,
+        settings: &context.settings,
+    };
+    let done = hooks::record_pending(&means, &place, git.as_ref());
     if let Err(error) = done {
         log(&context.env, "recorder", &error);
     }

@@ -11,6 +11,7 @@ use crate::ledger::{Actor, Change, InstalledHook, Ledger, State, TransactError, 
 use crate::observation::Observation;
 use crate::process::{ProcessIdentity, Processes, ancestors};
 use crate::repository::{Head, Place, Repository, create_tokens, last_move, real_id, tokens};
+use crate::settings::Settings;
 use crate::time::Clock;
 
 /// How long a hook waits for the ledger's lock.
@@ -32,6 +33,38 @@ pub struct Heard {
     pub needs_recorder: bool,
 }
 
+/// What a record is made with.
+#[derive(Clone, Copy)]
+pub struct Means<'a> {
+    /// The caller's environment.
+    pub env: &'a Env,
+    /// The process table.
+    pub processes: &'a dyn Processes,
+    /// The clock.
+    pub clock: &'a dyn Clock,
+    /// The settings in effect.
+    pub settings: &'a Settings,
+}
+
+impl std::fmt::Debug for Means<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Means")
+            .field("env", self.env)
+            .field("settings", self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Means<'_> {
+    /// Returns how the content is looked at.
+    pub(super) fn options(&self) -> Options<'_> {
+        let mut options = Options::new(self.env);
+        options.excluded.clone_from(&self.settings.exclude);
+        options.repository_programs = self.settings.repository_programs;
+        options
+    }
+}
+
 /// Records what the git hook `event` saw.
 ///
 /// `args` are the hook's own arguments. `by_environment` is the session that the variables of an agent name; it counts
@@ -41,13 +74,17 @@ pub struct Heard {
 /// The content of a small tree is looked at at once; that look is provisional, since hook managers put a part of the tree
 /// away while hooks run. It never changes an identity: [`super::record_pending`] does, when the git command is over.
 pub fn record(
-    env: &Env,
-    processes: &dyn Processes,
-    clock: &dyn Clock,
+    means: &Means<'_>,
     event: &str,
     args: &[OsString],
     by_environment: Option<&SessionRef>,
 ) -> Result<Option<Heard>, HookError> {
+    let Means {
+        env,
+        processes,
+        clock,
+        ..
+    } = *means;
     if are_off(env) {
         return Ok(None);
     }
@@ -72,7 +109,7 @@ pub fn record(
         .operation()?
         .map(|operation| operation.code().to_owned());
     let at = clock.now();
-    let fingerprint = inline_look(&place, env);
+    let fingerprint = inline_look(&place, means);
     let chain = ancestors(processes, std::process::id()).unwrap_or_default();
     let observed = Observation {
         worktree_id,
@@ -187,12 +224,12 @@ fn head_before(place: &Place, event: &str, args: &[OsString], head: &Head) -> Op
 }
 
 /// Looks at the content where the tree is small.
-fn inline_look(place: &Place, env: &Env) -> Option<Fingerprint> {
+fn inline_look(place: &Place, means: &Means<'_>) -> Option<Fingerprint> {
     if index_entries(&place.git_dir)? > INLINE_ENTRIES {
         return None;
     }
     // What cannot be seen now is looked at afterwards.
-    let look = fingerprint::look(place, &Options::new(env)).ok()?;
+    let look = fingerprint::look(place, &means.options()).ok()?;
     look.record.fingerprint
 }
 

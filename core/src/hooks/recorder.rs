@@ -8,10 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::HookError;
-use crate::env::Env;
+use super::{HookError, Means};
 use crate::files::FileError;
-use crate::fingerprint::{self, Options, Provenance, ProvenanceEvent, TreeRecord};
+use crate::fingerprint::{self, Provenance, ProvenanceEvent, TreeRecord};
 use crate::identity::{self, Identity, SessionRecord};
 use crate::ids::{SessionRef, WorktreeId};
 use crate::ledger::{Actor, Change, Ledger, State, TransactError, Transition};
@@ -19,7 +18,7 @@ use crate::observation::Observation;
 use crate::process::{ProcessIdentity, Processes};
 use crate::repository::{Place, clean_git_environment, tokens};
 use crate::status::{Event, Status, apply};
-use crate::time::{Clock, Time};
+use crate::time::Time;
 
 /// How long the end of the git command is waited for.
 const LONGEST_COMMAND: Duration = Duration::from_mins(10);
@@ -94,10 +93,8 @@ pub fn parse_git(processes: &dyn Processes, text: &str) -> Option<ProcessIdentit
 /// Where the last was the doing of an open session, that session's identities take the look as their latest record. Does
 /// nothing where another recorder is at work.
 pub fn record_pending(
-    env: &Env,
+    means: &Means<'_>,
     place: &Place,
-    processes: &dyn Processes,
-    clock: &dyn Clock,
     git: Option<&ProcessIdentity>,
 ) -> Result<Recorded, HookError> {
     let Some(worktree) = tokens(place)?.worktree else {
@@ -111,7 +108,7 @@ pub fn record_pending(
         };
         if let Some(git) = git {
             // Where it cannot be watched the look is taken at once.
-            let _over = processes.wait_end(git, LONGEST_COMMAND);
+            let _over = means.processes.wait_end(git, LONGEST_COMMAND);
         }
         if ledger
             .read()?
@@ -120,7 +117,7 @@ pub fn record_pending(
             .iter()
             .any(|seen| is_pending(seen, &worktree))
         {
-            let one = record_once(env, place, clock, &ledger, &worktree)?;
+            let one = record_once(means, place, &ledger, &worktree)?;
             done.observations += one.observations;
             done.identities += one.identities;
         }
@@ -135,6 +132,8 @@ pub fn record_pending(
             break;
         }
     }
+    // Nobody waits here, so this is where what every command reads is kept small.
+    crate::gc::tidy(&ledger, means.clock, crate::gc::Limits::DEFAULT)?;
     Ok(done)
 }
 
@@ -143,14 +142,14 @@ fn is_pending(seen: &Observation, worktree: &WorktreeId) -> bool {
 }
 
 fn record_once(
-    env: &Env,
+    means: &Means<'_>,
     place: &Place,
-    clock: &dyn Clock,
     ledger: &Ledger,
     worktree: &WorktreeId,
 ) -> Result<Recorded, HookError> {
+    let clock = means.clock;
     let at = clock.now();
-    let tree = fingerprint::look(place, &Options::new(env))?.record;
+    let tree = fingerprint::look(place, &means.options())?.record;
     let written = ledger.transact(clock, PATIENCE, |view| {
         let settled = settle(&view.state, worktree, &tree, at, clock.now());
         let transition = (!settled.changes.is_empty()).then(|| Transition {

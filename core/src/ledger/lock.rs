@@ -166,6 +166,17 @@ fn is_loop(error: &std::io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
 }
 
+/// Says who holds the lock at this moment; `None` where it is free.
+pub(super) fn holder_now(path: &Path) -> Option<String> {
+    let file = crate::files::open_regular(path).ok().flatten()?;
+    match file.try_lock_shared() {
+        Ok(()) | Err(TryLockError::Error(_)) => None,
+        Err(TryLockError::WouldBlock) => {
+            Some(holder(path).unwrap_or_else(|| "another process".to_owned()))
+        }
+    }
+}
+
 /// Says in words who holds the lock, where the file says so.
 fn holder(path: &Path) -> Option<String> {
     let file = crate::files::open_regular(path).ok().flatten()?;

@@ -42,7 +42,12 @@ impl Writer<'_> {
         let loaded = &self.loaded;
         let long =
             loaded.tail.lines >= LINES || loaded.tail.whole >= BYTES.max(loaded.snapshot_size / 2);
-        long && loaded.base != Base::Unknown && !loaded.tail.unterminated
+        long && self.is_safe()
+    }
+
+    /// Tells whether everything was read that may be healthy, so that a snapshot may take its place.
+    pub(super) fn is_safe(&self) -> bool {
+        self.loaded.base != Base::Unknown && !self.loaded.tail.unterminated
     }
 
     /// Makes a snapshot of the present state.

@@ -182,7 +182,7 @@ impl<'a> Writer<'a> {
 
     /// Keeps what stands after the last whole line in a file of its own and cuts it off the journal. Stopped in between,
     /// the same is done again.
-    fn put_torn_aside(&mut self, seq: u64) -> Result<(), LedgerError> {
+    pub(super) fn put_torn_aside(&mut self, seq: u64) -> Result<(), LedgerError> {
         if self.loaded.tail.torn.is_empty() {
             return Ok(());
         }

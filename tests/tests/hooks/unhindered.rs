@@ -30,7 +30,8 @@ fn with_own_program() -> (Scratch, PathBuf) {
     let scratch = Scratch::new(PROGRAM);
     let program = scratch.path().join("own/git-takeup");
     fs::create_dir(scratch.path().join("own")).unwrap();
-    fs::copy(PROGRAM, &program).unwrap();
+    let copied = Command::new("cp").arg(PROGRAM).arg(&program).status();
+    assert!(copied.unwrap().success());
     let mut install = Command::new(&program);
     scratch.dress(&mut install);
     assert!(

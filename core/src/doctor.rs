@@ -1,0 +1,209 @@
+//! A look at everything that takeup rests on here: each finding says what was checked, how it stands and what to do.
+//!
+//! [`examine`] changes nothing. Some findings carry a [`Remedy`]; [`mend`] carries remedies out, none of them touching
+//! anything that is not takeup's own.
+//!
+//! # Limitations
+//!
+//! Whether locks hold on a file system is judged by its kind, not tried.
+mod agents;
+mod ledger;
+mod machine;
+mod mend;
+mod place;
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub use self::mend::{Mended, mend};
+
+use crate::engine::Engine;
+use crate::repository::{Place, Repository, RepositoryError, Tokens, tokens};
+
+/// How a check came out, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Health {
+    /// All is well.
+    Ok,
+    /// It works, and something should be looked at.
+    Warn,
+    /// Something does not work.
+    Fail,
+}
+
+impl Health {
+    /// Returns the name as it stands in JSON.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    /// What was checked; a stable code, such as `hook-post-commit`.
+    pub check: String,
+    /// How it stands.
+    pub verdict: Health,
+    /// What was seen.
+    pub message: String,
+    /// What a person can do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
+    /// What `--fix` would do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Remedy>,
+}
+
+impl Finding {
+    /// Makes a finding that all is well.
+    pub(crate) fn ok(check: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(check, Health::Ok, message)
+    }
+
+    /// Makes a finding to look at.
+    pub(crate) fn warn(check: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(check, Health::Warn, message)
+    }
+
+    /// Makes a finding of something that does not work.
+    pub(crate) fn fail(check: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(check, Health::Fail, message)
+    }
+
+    fn new(check: impl Into<String>, verdict: Health, message: impl Into<String>) -> Self {
+        Self {
+            check: check.into(),
+            verdict,
+            message: message.into(),
+            advice: None,
+            remedy: None,
+        }
+    }
+
+    /// Adds what a person can do.
+    #[must_use]
+    pub(crate) fn advice(mut self, advice: impl Into<String>) -> Self {
+        self.advice = Some(advice.into());
+        self
+    }
+
+    /// Adds what `--fix` would do.
+    #[must_use]
+    pub(crate) fn remedy(mut self, remedy: Remedy) -> Self {
+        self.remedy = Some(remedy);
+        self
+    }
+}
+
+/// What `--fix` can do. Each touches takeup's own files alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(tag = "do", rename_all = "kebab-case")]
+pub enum Remedy {
+    /// Remove a temporary file that a killed process left.
+    RemoveTemporary {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Give a damaged file another name, so that a new one can be made. Nothing of it is lost.
+    MoveAside {
+        /// The file.
+        path: PathBuf,
+        /// Its new name.
+        to: PathBuf,
+    },
+    /// Take places that are gone out of the index.
+    ForgetPlaces {
+        /// How many.
+        places: usize,
+    },
+    /// Look at the content for observations that wait for a look.
+    SettleObservations {
+        /// How many.
+        observations: usize,
+    },
+    /// Make a new snapshot of the ledger from its healthy records; what is damaged is kept aside.
+    RewriteSnapshot {
+        /// The ledger's folder.
+        path: PathBuf,
+    },
+    /// Take the permissions of others away from a folder.
+    MakePrivate {
+        /// The folder.
+        path: PathBuf,
+    },
+}
+
+/// What the checks are made on.
+struct Scene<'a> {
+    engine: &'a Engine<'a>,
+    repository: &'a Repository,
+    place: &'a Place,
+    tokens: Tokens,
+}
+
+/// Looks at everything and changes nothing. Findings come in a fixed order: machine, repository, ledger, hooks, agents.
+pub fn examine(engine: &Engine<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    machine::git(engine, &mut found);
+    machine::processes(engine, &mut found);
+    machine::switches(engine, &mut found);
+    place::known(engine, &mut found);
+    machine::background(engine, &mut found);
+    match Repository::discover(engine.env, &engine.env.cwd) {
+        Ok(repository) => here(engine, &repository, &mut found),
+        Err(RepositoryError::NotARepository { start }) => found.push(Finding::ok(
+            "repository",
+            format!(
+                "{} is in no repository: nothing more to look at",
+                start.display()
+            ),
+        )),
+        Err(error) => {
+            use crate::error::Explain as _;
+            let mut finding = Finding::fail("repository", error.to_string());
+            finding.advice = error.hint();
+            found.push(finding);
+        }
+    }
+    agents::integrations(engine, &mut found);
+    found
+}
+
+fn here(engine: &Engine<'_>, repository: &Repository, found: &mut Vec<Finding>) {
+    let place = repository.place();
+    place::shape(repository, found);
+    let tokens = match tokens(place) {
+        Ok(tokens) => tokens,
+        Err(error) => {
+            place::damaged_token(&error, found);
+            return;
+        }
+    };
+    let scene = Scene {
+        engine,
+        repository,
+        place,
+        tokens,
+    };
+    place::tokens(&scene, found);
+    if scene.tokens.repository.is_none() && !place.state().exists() {
+        return;
+    }
+    machine::file_system(&place.state(), found);
+    ledger::folder(&scene, found);
+    let Some(view) = ledger::records(&scene, found) else {
+        return;
+    };
+    place::moved(&scene, &view, found);
+    ledger::hooks(&scene, &view, found);
+    agents::silent(&scene, &view, found);
+}

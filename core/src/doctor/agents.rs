@@ -1,0 +1,93 @@
+//! What was dropped in for agents, and sessions that live and say nothing.
+use super::{Finding, Scene};
+use crate::agent::SessionQuery;
+use crate::engine::Engine;
+use crate::integration::{IntegrationState, Scope};
+use crate::ledger::View;
+use crate::process::Liveness;
+use crate::repository::discover;
+
+pub(super) fn integrations(engine: &Engine<'_>, found: &mut Vec<Finding>) {
+    let mut scopes = vec![Scope::User];
+    if let Ok(place) = discover(engine.env, &engine.env.cwd) {
+        scopes.push(Scope::Project { root: place.root });
+    }
+    for agent in engine.agents {
+        let check = format!("agent-{}", agent.id());
+        if !agent.detect(engine.env).installed {
+            continue;
+        }
+        let mut installed = false;
+        for scope in &scopes {
+            match agent.integration(engine.env, scope) {
+                IntegrationState::Absent => {}
+                IntegrationState::Installed => installed = true,
+                IntegrationState::Outdated { what } => {
+                    installed = true;
+                    found.push(
+                        Finding::warn(
+                            check.clone(),
+                            format!(
+                                "{}: what was dropped in is out of date: {what}",
+                                agent.name()
+                            ),
+                        )
+                        .advice(format!("git takeup agents install {}", agent.id())),
+                    );
+                }
+            }
+        }
+        found.push(if installed {
+            Finding::ok(check, format!("{} is integrated", agent.name()))
+        } else {
+            Finding::ok(
+                check,
+                format!("{} is installed and not integrated", agent.name()),
+            )
+            .advice(format!(
+                "so that it records by itself: git takeup agents install {}",
+                agent.id()
+            ))
+        });
+    }
+}
+
+/// Sessions that live here while no hook of ours has spoken: nothing is recorded of them.
+pub(super) fn silent(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
+    let query = SessionQuery {
+        root: Some(scene.place.root.clone()),
+        limit: 50,
+    };
+    for agent in scene.engine.agents {
+        let integrated = [
+            Scope::User,
+            Scope::Project {
+                root: scene.place.root.clone(),
+            },
+        ]
+        .iter()
+        .any(|scope| agent.integration(scene.engine.env, scope) != IntegrationState::Absent);
+        if !integrated {
+            continue;
+        }
+        let silent = agent
+            .sessions(scene.engine.env, &query)
+            .items
+            .into_iter()
+            .filter(|session| matches!(session.liveness, Liveness::Live { .. }))
+            .filter(|session| {
+                view.state.session(&session.session).is_none()
+                    && view.state.of_session(&session.session.id).next().is_none()
+            })
+            .count();
+        if silent > 0 {
+            found.push(
+                Finding::warn(
+                    format!("agent-{}-silent", agent.id()),
+                    format!("{silent} live sessions of {} have never called takeup: integration silent", agent.name()),
+                )
+                .advice("sessions begun before the installation stay silent; restart them, or look at the agent's own log"),
+            );
+        }
+    }
+}

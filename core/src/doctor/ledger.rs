@@ -1,0 +1,250 @@
+//! The ledger: its folder, its records, what waits in it; and the hooks it knows of.
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::{Finding, Remedy, Scene};
+use crate::error::Explain as _;
+use crate::files::Staged;
+use crate::hooks::{self, HookState, names_missing_program};
+use crate::issue::IssueKind;
+use crate::ledger::{Ledger, View};
+
+/// A temporary file that is so old belongs to nobody any more.
+const STALE_MILLIS: i64 = 60 * 60 * 1000;
+/// An observation that waits so long for its look was forgotten.
+const FORGOTTEN_MILLIS: i64 = 15 * 60 * 1000;
+/// A size of which `gc` should hear.
+const LARGE: u64 = 64 << 20;
+
+pub(super) fn folder(scene: &Scene<'_>, found: &mut Vec<Finding>) {
+    let path = scene.place.state();
+    if let Ok(meta) = std::fs::symlink_metadata(&path)
+        && meta.is_dir()
+    {
+        let mode = meta.permissions().mode() & 0o777;
+        if mode.trailing_zeros() >= 6 {
+            found.push(Finding::ok(
+                "ledger-folder",
+                format!("{} is private", path.display()),
+            ));
+        } else {
+            found.push(
+                Finding::warn(
+                    "ledger-folder",
+                    format!("{} has mode {mode:03o}: others may read it", path.display()),
+                )
+                .advice("`--fix` makes it 700")
+                .remedy(Remedy::MakePrivate { path: path.clone() }),
+            );
+        }
+    }
+    let ledger = Ledger::at(&path);
+    if let Some(holder) = ledger.lock_holder() {
+        found.push(
+            Finding::warn("ledger-lock", format!("the ledger is locked by {holder}")).advice(
+                "it is freed by itself when its holder ends; the file is never to be deleted",
+            ),
+        );
+    }
+    let aside = ledger.aside().unwrap_or_default();
+    let mut kept = 0_usize;
+    for file in aside {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        if !name.starts_with(Staged::PREFIX) {
+            kept += 1;
+            continue;
+        }
+        let old = std::fs::symlink_metadata(&file)
+            .and_then(|meta| meta.modified())
+            .is_ok_and(|modified| {
+                modified
+                    .duration_since(std::time::UNIX_EPOCH)
+                    .is_ok_and(|since| {
+                        let then = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+                        scene.engine.clock.now().millis().saturating_sub(then) > STALE_MILLIS
+                    })
+            });
+        if old {
+            found.push(
+                Finding::warn(
+                    "ledger-temporary",
+                    format!("{} was left by a killed process", file.display()),
+                )
+                .advice("`--fix` removes it")
+                .remedy(Remedy::RemoveTemporary { path: file.clone() }),
+            );
+        }
+    }
+    if kept > 0 {
+        found.push(
+            Finding::warn(
+                "ledger-aside",
+                format!("{kept} damaged pieces are kept in {}", path.display()),
+            )
+            .advice("look at them (torn-…, damaged-…); `git takeup gc` removes them after 30 days"),
+        );
+    }
+}
+
+/// Reads the ledger. `None` where it cannot be read at all.
+pub(super) fn records(scene: &Scene<'_>, found: &mut Vec<Finding>) -> Option<View> {
+    let path = scene.place.state();
+    let view = match Ledger::at(&path).read() {
+        Ok(view) => view,
+        Err(error) => {
+            let mut finding = Finding::fail("ledger", error.to_string());
+            finding.advice = error.hint();
+            found.push(finding);
+            return None;
+        }
+    };
+    for issue in &view.issues {
+        let message = format!("{}: {}", issue.path.display(), issue.message);
+        let finding = if issue.kind == IssueKind::Torn {
+            Finding::warn("ledger", message).advice(
+                "it was never acknowledged; the next record puts it aside, and `--fix` does so now",
+            )
+        } else {
+            Finding::fail("ledger", message)
+                .advice("the healthy records are used; `--fix` puts the damaged ones aside and writes the healthy ones anew")
+        };
+        found.push(finding.remedy(Remedy::RewriteSnapshot { path: path.clone() }));
+    }
+    if view.issues.is_empty() {
+        let tasks = view.state.tasks.len();
+        found.push(Finding::ok(
+            "ledger",
+            format!("{} records, {tasks} tasks", view.seq),
+        ));
+    }
+    let undecided = view.state.pending.len();
+    if undecided > 0 {
+        found.push(
+            Finding::warn(
+                "ledger-effects",
+                format!("{undecided} decisions are not yet shown in the agents' own files"),
+            )
+            .advice("the next command of takeup here shows them; if they stay, look at: git takeup show"),
+        );
+    }
+    let now = scene.engine.clock.now();
+    let waiting = view
+        .state
+        .observations
+        .iter()
+        .filter(|seen| {
+            seen.pending
+                && Some(&seen.worktree_id) == scene.tokens.worktree.as_ref()
+                && now.since(seen.at) > FORGOTTEN_MILLIS
+        })
+        .count();
+    if waiting > 0 {
+        found.push(
+            Finding::warn(
+                "observations",
+                format!("{waiting} observations of git hooks still wait for a look at the content"),
+            )
+            .advice("the next hook settles them; `--fix` does so now")
+            .remedy(Remedy::SettleObservations {
+                observations: waiting,
+            }),
+        );
+    }
+    let bytes = crate::gc::size_of(&path);
+    if bytes > LARGE {
+        found.push(
+            Finding::warn(
+                "ledger-size",
+                format!("{} holds {} MiB", path.display(), bytes >> 20),
+            )
+            .advice("see what may go with: git takeup gc --dry-run"),
+        );
+    }
+    Some(view)
+}
+
+pub(super) fn hooks(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
+    let version = scene
+        .repository
+        .program("to know its version")
+        .and_then(crate::repository::GitProgram::version);
+    let Ok(version) = version else {
+        return;
+    };
+    let hooks = match hooks::status(scene.repository, version, &view.state) {
+        Ok(hooks) => hooks,
+        Err(error) => {
+            found.push(Finding::fail("hooks", error.to_string()));
+            return;
+        }
+    };
+    if hooks.iter().all(|hook| hook.state == HookState::Absent) {
+        found.push(
+            Finding::warn(
+                "hooks",
+                "no git hook is installed: what happens between sessions has no name",
+            )
+            .advice("install them with: git takeup hooks install"),
+        );
+        return;
+    }
+    let running = hooks.iter().filter(|hook| hook.state.runs()).count();
+    if running == hooks.len() {
+        found.push(Finding::ok("hooks", format!("{running} git hooks run")));
+    }
+    for hook in &hooks {
+        let check = format!("hook-{}", hook.event);
+        if let Some(program) = names_missing_program(&hook.state) {
+            found.push(
+                Finding::warn(
+                    check.clone(),
+                    format!(
+                        "it calls {}, which is gone; git-takeup is looked for on PATH",
+                        program.display()
+                    ),
+                )
+                .advice("bring it up to date with: git takeup hooks install"),
+            );
+        }
+        let (message, advice) = match &hook.state {
+            HookState::Installed { .. } | HookState::ByHand { .. } => continue,
+            HookState::Absent => (
+                "it is not installed".to_owned(),
+                "git takeup hooks install".to_owned(),
+            ),
+            HookState::Missing { what } => (
+                format!(
+                    "{} manages it and does not call takeup",
+                    what.manager.name()
+                ),
+                format!("add to {}: {}", what.file.display(), what.add),
+            ),
+            HookState::Displaced { by, since } => (
+                match since {
+                    Some(since) => format!("it was displaced by {by}, since {since}"),
+                    None => format!("it was displaced by {by}"),
+                },
+                "look at what took its place; put it back with: git takeup hooks install"
+                    .to_owned(),
+            ),
+            HookState::NotRun { why } => (
+                format!("it is there and does not run: {why}"),
+                "git takeup hooks install, or take the obstacle away".to_owned(),
+            ),
+        };
+        found.push(Finding::warn(check, message).advice(advice));
+    }
+    let Some(worktree) = &scene.tokens.worktree else {
+        return;
+    };
+    if let Ok(Some(unseen)) = hooks::unseen_head(scene.repository, &view.state, worktree) {
+        let what = unseen
+            .reason
+            .as_deref()
+            .map(|reason| format!(": {}", crate::text::one_line(reason, 80)))
+            .unwrap_or_default();
+        found.push(
+            Finding::warn("hooks-missed", format!("HEAD moved without a hook having seen it{what}"))
+                .advice("a reset calls no hook; for anything else see whether the hooks run: git takeup hooks status"),
+        );
+    }
+}

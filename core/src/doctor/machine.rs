@@ -1,0 +1,138 @@
+//! Git, the process table, file systems, background tasks.
+use std::path::Path;
+
+use super::Finding;
+use crate::background::Store;
+use crate::engine::Engine;
+use crate::error::Explain as _;
+use crate::hooks;
+use crate::repository::{GitProgram, GitVersion};
+
+pub(super) fn git(engine: &Engine<'_>, found: &mut Vec<Finding>) {
+    let Some(program) = GitProgram::find(engine.env) else {
+        found.push(
+            Finding::warn("git", "the git program was not found on PATH").advice(
+                "install git, or put it on PATH; some repositories can be read by it alone",
+            ),
+        );
+        return;
+    };
+    match program.version() {
+        Ok(version) if version < GitVersion::OLDEST => found.push(
+            Finding::fail(
+                "git",
+                format!("git {version} at {} is too old", program.path().display()),
+            )
+            .advice(format!("install git {} or later", GitVersion::OLDEST)),
+        ),
+        Ok(version) => found.push(Finding::ok(
+            "git",
+            format!("git {version} at {}", program.path().display()),
+        )),
+        Err(error) => found.push(Finding::fail("git", error.to_string())),
+    }
+}
+
+pub(super) fn processes(engine: &Engine<'_>, found: &mut Vec<Finding>) {
+    found.push(match engine.processes.identify(std::process::id()) {
+        Ok(Some(_)) => Finding::ok("processes", "sessions can be told alive from dead"),
+        Ok(None) => Finding::warn("processes", "the process table does not show this process")
+            .advice("is /proc mounted, and for this pid namespace? Until then every session is of unknown liveness"),
+        Err(error) => {
+            let mut finding = Finding::warn("processes", error.to_string());
+            finding.advice = error.hint();
+            finding
+        }
+    });
+}
+
+/// Switches of the environment that people forget.
+pub(super) fn switches(engine: &Engine<'_>, found: &mut Vec<Finding>) {
+    if hooks::are_off(engine.env) {
+        found.push(
+            Finding::warn(
+                "switches",
+                "TAKEUP_HOOKS=0 or TAKEUP_SKIP=1 is set: git hooks record nothing",
+            )
+            .advice("unset it where it is set, such as in a shell's start-up file"),
+        );
+    }
+}
+
+pub(super) fn background(engine: &Engine<'_>, found: &mut Vec<Finding>) {
+    let looked = Store::of(engine.env).and_then(|store| store.look_all(engine.processes));
+    match looked {
+        Ok((seen, issues)) => {
+            for issue in &issues {
+                found.push(
+                    Finding::fail(
+                        "background",
+                        format!("{}: {}", issue.path.display(), issue.message),
+                    )
+                    .advice("look at the file; `git takeup bg list` shows the others"),
+                );
+            }
+            let lost = seen.iter().filter(|task| task.corrected).count();
+            if lost > 0 {
+                found.push(
+                    Finding::warn(
+                        "background",
+                        format!("{lost} background tasks have lost their supervisor"),
+                    )
+                    .advice("see them with: git takeup bg list"),
+                );
+            } else if issues.is_empty() {
+                found.push(Finding::ok(
+                    "background",
+                    format!("{} background tasks", seen.len()),
+                ));
+            }
+        }
+        Err(error) => {
+            let mut finding = Finding::fail("background", error.to_string());
+            finding.advice = error.hint();
+            found.push(finding);
+        }
+    }
+}
+
+/// File systems on which locks of other machines may not be seen, by `statfs(2)`.
+pub(super) fn file_system(path: &Path, found: &mut Vec<Finding>) {
+    let Ok(stat) = rustix::fs::statfs(path) else {
+        return;
+    };
+    #[expect(
+        clippy::allow_attributes,
+        reason = "the width of the field depends on the system"
+    )]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "kinds have 32 bits"
+    )]
+    let kind = stat.f_type as u32;
+    let name = match kind {
+        0x6969 => "NFS",
+        0x517b => "SMB",
+        0xff53_4d42 => "CIFS",
+        0xfe53_4d42 => "SMB2",
+        0x0102_1997 => "9P",
+        0x5346_414f => "AFS",
+        0x00c3_6400 => "Ceph",
+        0x6573_5546 => "FUSE",
+        _ => {
+            found.push(Finding::ok("file-system", "locks hold on this file system"));
+            return;
+        }
+    };
+    found.push(
+        Finding::warn(
+            "file-system",
+            format!(
+                "{} is on {name}: locks may not hold between machines",
+                path.display()
+            ),
+        )
+        .advice("work on this repository from one machine at a time"),
+    );
+}

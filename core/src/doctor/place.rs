@@ -1,0 +1,138 @@
+//! The repository, its tokens, and the places that are known.
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::{Finding, Remedy, Scene};
+use crate::engine::Engine;
+use crate::error::Explain as _;
+use crate::ledger::View;
+use crate::repository::{Repository, RepositoryError, known_places, whereabouts};
+use crate::verdict::Whereabouts;
+
+pub(super) fn known(engine: &Engine<'_>, found: &mut Vec<Finding>) {
+    let places = known_places(engine.env);
+    for issue in &places.issues {
+        found.push(
+            Finding::fail(
+                "places",
+                format!("{}: {}", issue.path.display(), issue.message),
+            )
+            .advice("it is made anew as places are used; `--fix` moves the damaged one aside")
+            .remedy(move_aside(&issue.path)),
+        );
+    }
+    let gone = places.items.iter().filter(|place| place.gone).count();
+    if gone > 0 {
+        found.push(
+            Finding::warn(
+                "places",
+                format!("{gone} of {} known places are gone", places.items.len()),
+            )
+            .advice("`--fix` forgets them; a place that comes back is added again when it is used")
+            .remedy(Remedy::ForgetPlaces { places: gone }),
+        );
+    } else if places.issues.is_empty() {
+        found.push(Finding::ok(
+            "places",
+            format!("{} known places, all there", places.items.len()),
+        ));
+    }
+}
+
+pub(super) fn move_aside(path: &Path) -> Remedy {
+    let mut to = path.as_os_str().to_os_string();
+    to.push(".damaged");
+    Remedy::MoveAside {
+        path: path.to_path_buf(),
+        to: PathBuf::from(to),
+    }
+}
+
+/// The shape of the repository, and who reads it.
+pub(super) fn shape(repository: &Repository, found: &mut Vec<Finding>) {
+    let root = repository.place().root.display();
+    found.push(match repository.fallback() {
+        None => Finding::ok("repository", format!("{root}")),
+        Some(why) => Finding::ok(
+            "repository",
+            format!("{root}, read by the git program: libgit2 says {why}"),
+        ),
+    });
+}
+
+pub(super) fn damaged_token(error: &RepositoryError, found: &mut Vec<Finding>) {
+    let mut finding = Finding::fail("tokens", error.to_string());
+    finding.advice = error.hint();
+    if let RepositoryError::DamagedToken(issue) = error {
+        finding = finding
+            .advice(
+                "put the file back from a backup if there is one; `--fix` moves it aside, and then `git takeup init` makes a \
+                 new one: tasks recorded with the old one belong to another place from then on",
+            )
+            .remedy(move_aside(&issue.path));
+    }
+    found.push(finding);
+}
+
+pub(super) fn tokens(scene: &Scene<'_>, found: &mut Vec<Finding>) {
+    found.push(match (&scene.tokens.repository, &scene.tokens.worktree) {
+        (Some(_), Some(_)) => Finding::ok("tokens", "the repository and the work tree are known"),
+        (Some(_), None) => Finding::ok("tokens", "this work tree has no token yet; it gets one with its first task"),
+        (None, _) if scene.place.state().exists() => {
+            Finding::fail("tokens", "there is a ledger, and the repository's token is gone")
+                .advice("put .git/takeup/repository-id back from a backup; `git takeup init` makes a new one, and the old tasks belong to another place then")
+        }
+        (None, _) => Finding::ok("tokens", "takeup was never used in this repository")
+            .advice("begin with: git takeup init"),
+    });
+}
+
+/// Identities that were recorded for another place than this one.
+pub(super) fn moved(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
+    let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
+    let open = view
+        .state
+        .tasks
+        .values()
+        .flat_map(|entry| &entry.identities)
+        .filter(|identity| !identity.status.is_closed());
+    for identity in open {
+        let word = match whereabouts(scene.place, &scene.tokens, &identity.place) {
+            Ok(Whereabouts::Same | Whereabouts::OtherWorktree) => continue,
+            Ok(Whereabouts::Relocated) => "relocated",
+            Ok(Whereabouts::Copied) => "copied",
+            Ok(Whereabouts::WorktreeGone) => "worktree-gone",
+            Ok(Whereabouts::OtherRepository) => "other-repository",
+            Err(_) => "unreadable",
+        };
+        *counts.entry(word).or_default() += 1;
+    }
+    for (word, count) in counts {
+        let (what, advice) = match word {
+            "relocated" => (
+                "were left where this repository was before it was moved",
+                "if it was moved on purpose: git takeup init --moved",
+            ),
+            "copied" => (
+                "belong to the place this is a copy of",
+                "to make the copy a place of its own: git takeup init --copied",
+            ),
+            "worktree-gone" => (
+                "belong to a work tree that is gone",
+                "give them up with `git takeup abandon`, or begin anew from their records with `git takeup show`",
+            ),
+            "other-repository" => (
+                "were recorded with another token",
+                "if the token was made anew by hand, put the old one back",
+            ),
+            _ => ("could not be placed", "look at the folders they name"),
+        };
+        found.push(
+            Finding::warn(
+                format!("places-{word}"),
+                format!("{count} open tasks {what}"),
+            )
+            .advice(advice),
+        );
+    }
+}
