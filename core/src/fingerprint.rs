@@ -39,6 +39,7 @@
 //! assert_eq!(fingerprint.as_str(), "4b825dc642cb6eb9a060e54bf8d69288fbee4904");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+mod engine;
 mod error;
 mod facts;
 mod git;

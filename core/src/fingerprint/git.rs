@@ -53,12 +53,38 @@ impl Output {
     pub(super) fn complaint(&self) -> String {
         let text = String::from_utf8_lossy(&self.stderr);
         let line = text.lines().find(|line| !line.trim().is_empty());
-        line.unwrap_or("it gave no reason")
-            .chars()
-            .filter(|c| !c.is_control())
-            .take(400)
-            .collect()
+        plain(line.unwrap_or("it gave no reason"))
     }
+}
+
+/// Remarks of git's on rules that are without effect: they tell of nothing that was not seen.
+const REMARKS: &[&str] = &[
+    " not allowed: ",
+    "egative patterns are ignored in git attributes",
+    "for literal leading exclamation",
+    " is not a valid attribute name",
+    // A link is no file of rules.
+    ".gitattributes': Too many levels of symbolic links",
+    ".gitignore': Too many levels of symbolic links",
+];
+
+impl Output {
+    /// Returns why what was asked for was not wholly done: git failed, or warned of something it passed over.
+    pub(super) fn shortfall(&self) -> Option<String> {
+        if !self.ok {
+            return Some(self.complaint());
+        }
+        let text = String::from_utf8_lossy(&self.stderr);
+        text.lines()
+            .find(|line| {
+                !line.trim().is_empty() && !REMARKS.iter().any(|remark| line.contains(remark))
+            })
+            .map(plain)
+    }
+}
+
+fn plain(line: &str) -> String {
+    line.chars().filter(|c| !c.is_control()).take(400).collect()
 }
 
 /// The program, bound to one repository.

@@ -1,7 +1,12 @@
 //! One look: the method is chosen, the repository scanned, its nested repositories looked into, the record put together.
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
 use sha2::{Digest as _, Sha256};
 
+use super::engine::{self, Stop};
 use super::error::FingerprintError;
+use super::facts::Facts;
 use super::options::Options;
 use super::record::{
     Counters, DEFINITION, Deviation, DeviationKind, Look, Method, Submodule, TreeRecord,
@@ -23,25 +28,111 @@ const TRIES: u32 = 3;
 /// A look that could not see everything is no error: its record has no fingerprint, says why in
 /// [`TreeRecord::incomplete`], and equals nothing.
 pub fn look(place: &Place, options: &Options<'_>) -> Result<Look, FingerprintError> {
-    look_at(place, options, 0)
+    let outer = Outer {
+        folder: cache_folder(place, options),
+        path: Vec::new(),
+        depth: 0,
+    };
+    look_at(place, options, &outer)
 }
 
-fn look_at(place: &Place, options: &Options<'_>, depth: u32) -> Result<Look, FingerprintError> {
+/// Where a look is, seen from the outermost repository.
+struct Outer {
+    /// The folder of all caches.
+    folder: Option<PathBuf>,
+    /// The path of this repository.
+    path: Vec<u8>,
+    depth: u32,
+}
+
+impl Outer {
+    /// Returns the file of this repository's cache. Those of nested ones lie in the outermost's folder: theirs are not ours
+    /// to write into.
+    fn cache(&self) -> Option<PathBuf> {
+        let folder = self.folder.as_ref()?;
+        if self.path.is_empty() {
+            return Some(folder.join("look.cache"));
+        }
+        let digest = Sha256::digest(&self.path);
+        let name = digest.iter().take(8).fold(String::new(), |mut name, byte| {
+            // Writing to a string cannot fail.
+            let _: std::fmt::Result = write!(name, "{byte:02x}");
+            name
+        });
+        Some(folder.join(format!("look-{name}.cache")))
+    }
+}
+
+/// Returns the folder of the caches: the work tree's own part of our records, where the repository has any.
+fn cache_folder(place: &Place, options: &Options<'_>) -> Option<PathBuf> {
+    if !options.use_cache && !options.write_cache {
+        return None;
+    }
+    let real = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+    if !real(&place.state()) {
+        return None;
+    }
+    let folder = place.git_dir.join("takeup");
+    if !real(&folder) {
+        use std::os::unix::fs::DirBuilderExt as _;
+        if !options.write_cache {
+            return None;
+        }
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&folder)
+            .ok()?;
+    }
+    Some(folder)
+}
+
+fn look_at(place: &Place, options: &Options<'_>, outer: &Outer) -> Result<Look, FingerprintError> {
     let mut tries = 0;
     loop {
         tries += 1;
-        let look = look_once(place, options, depth)?;
+        let look = look_once(place, options, outer)?;
         if look.record.incomplete.as_deref() != Some(super::MOVING) || tries == TRIES {
             return Ok(look);
         }
     }
 }
 
-fn look_once(place: &Place, options: &Options<'_>, depth: u32) -> Result<Look, FingerprintError> {
+/// Scans by the method asked for, else by the engine, and by git where the engine cannot.
+fn scan(
+    place: &Place,
+    facts: &Facts,
+    excluded: &[String],
+    options: &Options<'_>,
+    outer: &Outer,
+) -> Result<(Scan, Method, Option<String>), FingerprintError> {
+    if options.method == Some(Method::Git) {
+        let scan = program::scan(place, facts, excluded, options)?;
+        return Ok((scan, Method::Git, None));
+    }
+    let cache = outer.cache();
+    match engine::scan(place, facts, excluded, options, cache.as_deref()) {
+        Ok(scan) => Ok((scan, Method::Engine, None)),
+        Err(Stop::Moving) => Ok((Scan::incomplete(super::MOVING), Method::Engine, None)),
+        Err(Stop::Incomplete(reason)) => Ok((Scan::incomplete(reason), Method::Engine, None)),
+        Err(Stop::Failed(error)) => Err(error),
+        Err(Stop::Unsupported(reason)) if options.method == Some(Method::Engine) => {
+            Err(FingerprintError::Unsupported(reason))
+        }
+        Err(Stop::Unsupported(reason)) => {
+            let scan = program::scan(place, facts, excluded, options)?;
+            Ok((scan, Method::Git, Some(reason)))
+        }
+    }
+}
+
+fn look_once(
+    place: &Place,
+    options: &Options<'_>,
+    outer: &Outer,
+) -> Result<Look, FingerprintError> {
     let excluded = options.exclusions()?;
     let facts = facts::facts(place, options)?;
-    let scan = program::scan(place, &facts, &excluded, options)?;
-    let (method, fallback) = (Method::Git, None);
+    let (scan, method, fallback) = scan(place, &facts, &excluded, options, outer)?;
     let mut record = TreeRecord {
         definition: DEFINITION,
         excluded,
@@ -57,7 +148,7 @@ fn look_once(place: &Place, options: &Options<'_>, depth: u32) -> Result<Look, F
         deviations_left_out: 0,
     };
     let mut counters = scan.counters;
-    finish(place, options, depth, scan, &mut record, &mut counters)?;
+    finish(place, options, outer, scan, &mut record, &mut counters)?;
     Ok(Look {
         record,
         method,
@@ -70,7 +161,7 @@ fn look_once(place: &Place, options: &Options<'_>, depth: u32) -> Result<Look, F
 fn finish(
     place: &Place,
     options: &Options<'_>,
-    depth: u32,
+    outer: &Outer,
     mut scan: Scan,
     record: &mut TreeRecord,
     counters: &mut Counters,
@@ -91,11 +182,16 @@ fn finish(
         let Some(nested) = nested::place(place, &path)? else {
             continue;
         };
-        if depth >= DEEPEST {
+        if outer.depth >= DEEPEST {
             record.incomplete = Some(format!("{name} lies too deep in other repositories"));
             break;
         }
-        let look = match look_at(&nested, options, depth + 1) {
+        let inner = Outer {
+            folder: outer.folder.clone(),
+            path: [outer.path.as_slice(), b"/", &path].concat(),
+            depth: outer.depth + 1,
+        };
+        let look = match look_at(&nested, options, &inner) {
             Ok(look) => look,
             Err(FingerprintError::Interrupted) => return Err(FingerprintError::Interrupted),
             Err(error) => {

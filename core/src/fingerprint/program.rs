@@ -6,8 +6,11 @@
 //!
 //! # Deviations from git
 //!
-//! * `git add -A` fails at an untracked repository without a commit; here it is left out of the tree and told apart.
+//! * `git add -A` fails at an untracked repository without a commit; here it is left out of the tree and told apart. So what
+//!   is tracked and what is not are added in two steps.
 //! * git waits for ever on a pipe named `.gitignore` or `.gitattributes`; here such a pipe makes the look incomplete.
+//! * Whether git still heeds a `.gitattributes` that is gone from the disk depends on which names come before it; here it
+//!   never does, as after the deletion is staged.
 //! * git goes on after a folder it cannot read; here any complaint of git's makes the look incomplete.
 use std::ffi::OsStr;
 use std::io;
@@ -112,6 +115,16 @@ fn scan_in(
     let mut info = Vec::new();
     let mut skipped = Vec::new();
     for line in &lines {
+        if line.path.split(|byte| *byte == b'/').next_back() == Some(b".gitattributes")
+            && !line.skipped
+            && !place
+                .root
+                .join(OsStr::from_bytes(&line.path))
+                .symlink_metadata()
+                .is_ok_and(|meta| meta.is_file())
+        {
+            continue;
+        }
         info.extend(format!("{:06o} {} {}\t", line.mode, line.oid, line.stage).bytes());
         info.extend(&line.path);
         info.push(0);
@@ -133,59 +146,49 @@ fn scan_in(
         )?;
     }
 
-    // Repositories without a commit cannot be added.
-    let untracked = git.run(
+    // Compares what is tracked without writing an object; what differs is then added. After that the rest is untracked.
+    git.run(&["update-index", "-q", "--refresh"], b"", Some(&work))?;
+    let updated = git.run(&["add", "-u"], b"", Some(&work))?;
+    if let Some(reason) = updated.shortfall() {
+        scan.incomplete = Some(reason);
+        return Ok(scan);
+    }
+    let listing = git.run(
         &["ls-files", "-o", "--exclude-standard", "-z"],
         b"",
         Some(&work),
     )?;
-    if !untracked.ok || !untracked.stderr.is_empty() {
-        return Ok(Scan {
-            incomplete: Some(untracked.complaint()),
-            tree: None,
-            ..scan
-        });
+    if let Some(reason) = listing.shortfall() {
+        scan.incomplete = Some(reason);
+        return Ok(scan);
     }
-    for path in untracked.stdout.split(|byte| *byte == 0) {
-        let Some(folder) = path.strip_suffix(b"/") else {
-            continue;
-        };
-        if is_excluded(folder, excluded) {
+    let mut untracked = Vec::new();
+    for path in listing.stdout.split(|byte| *byte == 0) {
+        if path.is_empty() || is_excluded(path, excluded) {
             continue;
         }
-        let has_commit = match nested::place(place, folder)? {
-            Some(inner) => super::facts::head(&inner, options)?.is_some(),
-            None => false,
-        };
-        if !has_commit {
-            scan.headless.push(folder.to_vec());
+        let folder = path.strip_suffix(b"/");
+        if let Some(folder) = folder {
+            // A repository without a commit cannot be added.
+            let has_commit = match nested::place(place, folder)? {
+                Some(inner) => super::facts::head(&inner, options)?.is_some(),
+                None => false,
+            };
+            if !has_commit {
+                scan.headless.push(folder.to_vec());
+                continue;
+            }
         }
+        untracked.extend(folder.unwrap_or(path));
+        untracked.push(0);
     }
-    let mut specs = b".\0".to_vec();
-    for name in excluded
-        .iter()
-        .map(String::as_bytes)
-        .chain(scan.headless.iter().map(Vec::as_slice))
-    {
-        specs.extend(b":(exclude,top,literal)");
-        specs.extend(name);
-        specs.push(0);
-    }
-    // Compares what is tracked without writing an object; what differs is then added.
-    git.run(&["update-index", "-q", "--refresh"], b"", Some(&work))?;
     let added = git.run(
-        &[
-            "add",
-            "-A",
-            "--no-warn-embedded-repo",
-            "--pathspec-from-file=-",
-            "--pathspec-file-nul",
-        ],
-        &specs,
+        &["update-index", "--add", "--replace", "-z", "--stdin"],
+        &untracked,
         Some(&work),
     )?;
-    if !added.ok || !added.stderr.is_empty() {
-        scan.incomplete = Some(added.complaint());
+    if let Some(reason) = added.shortfall() {
+        scan.incomplete = Some(reason);
         return Ok(scan);
     }
     let disk = self::lines(&git.must(&["ls-files", "-s", "-v", "-z"], b"", Some(&work))?)?;

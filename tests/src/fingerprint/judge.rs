@@ -10,7 +10,8 @@ use takeup_core::env::Env;
 /// What plain git says of the tree at `root`, without the runtime folder; `Err` with its words where it refuses.
 ///
 /// A copied index would inherit what git overlooks, so the ids alone go into a new one. Skip-worktree is put back on
-/// entries whose file is absent: for those the index entry stands.
+/// entries whose file is absent: for those the index entry stands. A file of attributes that is gone is taken out first:
+/// whether git still reads it from the index depends on which names come before it.
 pub fn tree(root: &Path, env: &Env) -> Result<String, String> {
     let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
     let git = Scratch {
@@ -41,19 +42,35 @@ pub fn tree(root: &Path, env: &Env) -> Result<String, String> {
             true,
         )?;
     }
+    let mut gone = Vec::new();
+    for line in tagged.split(|byte| *byte == 0) {
+        if let Some(path) = line.strip_prefix(b"H ")
+            && path.split(|byte| *byte == b'/').next_back() == Some(b".gitattributes")
+            && !root
+                .join(OsStr::from_bytes(path))
+                .symlink_metadata()
+                .is_ok_and(|meta| meta.is_file())
+        {
+            gone.extend(path);
+            gone.push(0);
+        }
+    }
+    if !gone.is_empty() {
+        git.run(
+            &["update-index", "--force-remove", "-z", "--stdin"],
+            &gone,
+            true,
+        )?;
+    }
     git.run(&["add", "-A"], b"", true)?;
-    git.run(
-        &[
-            "rm",
-            "-r",
-            "-q",
-            "--cached",
-            "--ignore-unmatch",
-            ".agent-context",
-        ],
-        b"",
-        true,
-    )?;
+    let runtime = git.run(&["ls-files", "-z", "--", ".agent-context"], b"", true)?;
+    if !runtime.is_empty() {
+        git.run(
+            &["update-index", "--force-remove", "-z", "--stdin"],
+            &runtime,
+            true,
+        )?;
+    }
     let tree = git.run(&["write-tree", "--missing-ok"], b"", true)?;
     Ok(String::from_utf8_lossy(&tree).trim().to_owned())
 }

@@ -6,43 +6,64 @@ use takeup_core::ids::Fingerprint;
 use takeup_tests::fingerprint::judge;
 use takeup_tests::fingerprint::repo::Repo;
 
-/// The methods that are compared.
-const METHODS: &[Method] = &[Method::Git];
-
-fn by(repo: &Repo, method: Method) -> Look {
-    let mut options = Options::reading_only(&repo.env);
-    options.method = Some(method);
-    look(&repo.place(), &options).unwrap_or_else(|error| panic!("{method:?}: {error}"))
+/// Ways to look that must agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// By the `git` program alone.
+    Git,
+    /// By the engine, or what it chooses instead, without a cache.
+    Engine,
+    /// The same with a cache, which is kept from look to look.
+    Cached,
+    /// The same, believing nothing.
+    Verify,
 }
 
-/// Looks by every method; each must agree with plain git on the tree and with the others on the whole record.
+const WAYS: &[Way] = &[Way::Git, Way::Engine, Way::Cached, Way::Cached, Way::Verify];
+
+fn by(repo: &Repo, way: Way) -> Look {
+    let mut options = Options::reading_only(&repo.env);
+    match way {
+        Way::Git => options.method = Some(Method::Git),
+        Way::Engine => options.use_cache = false,
+        Way::Cached => {
+            options.write_cache = true;
+            std::fs::create_dir_all(repo.path(".git/takeup")).unwrap();
+        }
+        Way::Verify => options.verify = true,
+    }
+    let look = look(&repo.place(), &options).unwrap_or_else(|error| panic!("{way:?}: {error}"));
+    if way != Way::Git {
+        assert_eq!(look.method == Method::Engine, look.fallback.is_none());
+    }
+    look
+}
+
+/// Looks in every way; each must agree with plain git on the tree and with the others on the whole record. Returns what the
+/// engine saw.
 fn agreed(repo: &Repo) -> Look {
     let judged = judge::tree(&repo.root, &repo.env).unwrap();
-    let mut first: Option<Look> = None;
-    for method in METHODS {
-        let look = by(repo, *method);
-        assert_eq!(look.record.incomplete, None, "{method:?}");
+    let looks: Vec<Look> = WAYS.iter().map(|way| by(repo, *way)).collect();
+    for (way, look) in WAYS.iter().zip(&looks) {
+        assert_eq!(look.record.incomplete, None, "{way:?}");
         let seen = look.record.fingerprint.as_ref().map(Fingerprint::tree);
-        assert_eq!(seen, Some(judged.as_str()), "{method:?} against plain git");
-        match &first {
-            Some(first) => assert_eq!(
-                first.record, look.record,
-                "{method:?} against {:?}",
-                first.method
-            ),
-            None => first = Some(look),
-        }
+        assert_eq!(seen, Some(judged.as_str()), "{way:?} against plain git");
+        assert_eq!(
+            looks[0].record, look.record,
+            "{way:?} against {:?}",
+            WAYS[0]
+        );
     }
-    first.unwrap()
+    looks[1].clone()
 }
 
-/// Looks by every method; none may see everything.
+/// Looks in every way; none may see everything.
 fn incomplete(repo: &Repo) {
-    for method in METHODS {
-        let look = by(repo, *method);
-        assert_eq!(look.record.fingerprint, None, "{method:?}");
-        assert!(look.record.incomplete.is_some(), "{method:?}");
-        assert!(!look.record.same_content(&look.record), "{method:?}");
+    for way in WAYS {
+        let look = by(repo, *way);
+        assert_eq!(look.record.fingerprint, None, "{way:?}");
+        assert!(look.record.incomplete.is_some(), "{way:?}");
+        assert!(!look.record.same_content(&look.record), "{way:?}");
     }
 }
 
@@ -235,6 +256,20 @@ fn line_ends_ident_and_encodings() {
     repo.commit();
     repo.remove(".gitattributes");
     repo.write("x.id", "$Id: 456 $\n");
+    // What git looked at under other attributes stays as it was until the file is touched.
+    for name in [
+        "crlf.txt",
+        "new.txt",
+        "x.u16",
+        "bin",
+        "hard",
+        "lone",
+        "binary",
+        "dir/b.txt",
+    ] {
+        let content = std::fs::read(repo.path(name)).unwrap();
+        repo.write(name, content);
+    }
     agreed(&repo);
 }
 
@@ -254,9 +289,9 @@ fn a_clean_filter_of_the_user_runs_and_one_of_the_repository_does_not() {
     ]);
     incomplete(&repo);
     assert!(!mark.exists(), "the repository's program ran");
-    for method in METHODS {
+    for method in [Some(Method::Git), None] {
         let mut options = Options::reading_only(&repo.env);
-        options.method = Some(*method);
+        options.method = method;
         options.repository_programs = true;
         let allowed = look(&repo.place(), &options).unwrap();
         assert_eq!(allowed.record.fingerprint, plain, "{method:?}");
@@ -392,12 +427,12 @@ fn submodules_and_nested_repositories() {
     let without = agreed(&repo).record.fingerprint.unwrap();
     repo.git(["init", "-q", "young"]);
     repo.write("young/x", "1");
-    let first = by(&repo, METHODS[0]).record.fingerprint.unwrap();
+    let first = by(&repo, Way::Git).record.fingerprint.unwrap();
     assert_eq!(first.tree(), without.tree());
     assert_ne!(first, without);
     repo.write("young/x", "2");
-    for method in METHODS {
-        let second = by(&repo, *method).record.fingerprint.unwrap();
+    for way in WAYS {
+        let second = by(&repo, *way).record.fingerprint.unwrap();
         assert_eq!(second.tree(), without.tree());
         assert_ne!(second, first);
     }
@@ -471,10 +506,10 @@ fn what_cannot_be_read_makes_the_look_incomplete() {
         return;
     }
     repo.write("closed/x", "1");
-    std::fs::set_permissions(repo.path("closed"), std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(repo.path("closed"), std::fs::Permissions::from_mode(0o000)).unwrap();
     incomplete(&repo);
     std::fs::set_permissions(repo.path("closed"), std::fs::Permissions::from_mode(0o755)).unwrap();
-    std::fs::set_permissions(repo.path("a.txt"), std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(repo.path("a.txt"), std::fs::Permissions::from_mode(0o000)).unwrap();
     repo.write("a.txt2", "1");
     incomplete(&repo);
 }

@@ -1,0 +1,696 @@
+//! The project's own engine: one pass over directories for tracked and untracked names alike, stat data trusted by a rule
+//! stricter than git's, and only what differs read.
+//!
+//! # Deviations from git
+//!
+//! * Metadata is believed only if modification *and* change time, with nanoseconds, inode, owner and size are those in the
+//!   index, and both times are older than the index. git looks at the modification time alone, in seconds as distributions
+//!   build it, and misses an edit of the same size whose time was put back. Where the file system does not promise that a
+//!   change after a look moves a timestamp, 2.5 seconds have to lie between.
+//! * A parent that was replaced by a link lends its files to nobody.
+//! * A pipe, socket or device named `.gitignore` or `.gitattributes` is no file of rules.
+//!
+//! # Limitations
+//!
+//! * Further stores into a page that is mapped and already dirty move no timestamp before the kernel writes it back. Only
+//!   [`Options::verify`] sees them.
+//! * What it does not know (a split index, file systems that ignore case, attributes read from a tree) is a reason to let
+//!   git look.
+mod attributes;
+mod cache;
+mod content;
+mod convert;
+mod extras;
+mod files;
+mod ignore;
+mod index;
+mod objects;
+mod settings;
+mod stat;
+mod tree;
+mod walk;
+
+use std::collections::{BTreeMap, HashMap};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{Mode, OFlags, fstat};
+use sha2::{Digest as _, Sha256};
+
+use self::attributes::Attributes;
+use self::cache::{Cache, Writer};
+use self::content::{Id, Reader};
+use self::ignore::Ignore;
+use self::index::{Index, flag};
+use self::objects::Objects;
+use self::settings::Settings;
+use self::stat::{Kind, Meta, Stamp, Trust};
+use self::walk::{DirOut, Found, Worker};
+use super::error::FingerprintError;
+use super::facts::Facts;
+use super::options::Options;
+use super::scan::{GITLINK, Scan, conflict_digest};
+use crate::repository::Place;
+
+/// Why the engine did not finish.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// It cannot do this repository right: another method has to.
+    Unsupported(String),
+    /// Not everything could be seen.
+    Incomplete(String),
+    /// Something changed under it.
+    Moving,
+    /// Nothing can be said.
+    Failed(FingerprintError),
+}
+
+impl From<FingerprintError> for Stop {
+    fn from(error: FingerprintError) -> Self {
+        match error {
+            FingerprintError::Git { command, message } => {
+                Self::Incomplete(format!("git {command}: {message}"))
+            }
+            other @ (FingerprintError::Io { .. }
+            | FingerprintError::NoGit(_)
+            | FingerprintError::Damaged { .. }
+            | FingerprintError::Excluded(_)
+            | FingerprintError::Interrupted
+            | FingerprintError::Unsupported(_)) => Self::Failed(other),
+        }
+    }
+}
+
+/// A mode and an object id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Leaf {
+    mode: u32,
+    id: Id,
+}
+
+/// An entry that is not on disk as the index has it.
+#[derive(Clone, Copy, Debug)]
+struct Override {
+    dir: usize,
+    entry: usize,
+    /// `None` where it is gone.
+    leaf: Option<Leaf>,
+}
+
+/// A path that the index does not know.
+#[derive(Clone, Debug)]
+struct Addition {
+    path: Vec<u8>,
+    leaf: Leaf,
+}
+
+/// What a converted file is.
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    Entry { dir: usize, entry: usize },
+    Addition,
+}
+
+/// A file whose content git has to convert.
+#[derive(Clone, Debug)]
+struct Pending {
+    path: Vec<u8>,
+    target: Target,
+    mode: u32,
+    meta: Meta,
+}
+
+/// What every part of a look needs.
+struct Ctx<'a> {
+    place: &'a Place,
+    options: &'a Options<'a>,
+    excluded: &'a [String],
+    settings: &'a Settings,
+    index: &'a Index,
+    cache: Option<&'a Cache>,
+    /// The slot in the cache of each directory of the index.
+    joined: Vec<Option<usize>>,
+    root: OwnedFd,
+    dev: u64,
+    /// Whether what is remembered by timestamps lasts on this file system.
+    local: bool,
+    trust: Trust,
+    begin: Stamp,
+    ignore: Ignore,
+    attributes: Attributes,
+    objects: Mutex<Objects<'a>>,
+    kind: gix_hash::Kind,
+    hash_len: usize,
+    empty_blob: Id,
+    empty_tree: Id,
+}
+
+impl Ctx<'_> {
+    /// Tells whether a path is, or lies below, a name that is left out.
+    fn is_excluded(&self, path: &[u8]) -> bool {
+        !path.is_empty() && super::program::is_excluded(path, self.excluded)
+    }
+
+    /// Tells whether the index holds something that is left out.
+    fn has_excluded(&self) -> bool {
+        self.index.children(0).any(|child| match child {
+            index::Child::Entry(at) => self
+                .index
+                .entries
+                .get(at)
+                .is_some_and(|entry| self.is_excluded(self.index.name(entry))),
+            index::Child::Dir(at) => self
+                .index
+                .dirs
+                .get(at)
+                .is_some_and(|dir| self.is_excluded(self.index.dir_path(dir))),
+        })
+    }
+
+    /// Tells whether what is remembered of a file or folder lasts: it lies on the root's own file system, a local one.
+    const fn lasting(&self, meta: &Meta) -> bool {
+        self.local && meta.dev == self.dev
+    }
+
+    /// Returns the mode git gives a file or link; `old` is that in the index.
+    fn mode(&self, meta: &Meta, old: Option<u32>) -> u32 {
+        if meta.kind() == Kind::Link {
+            return 0o120_000;
+        }
+        match old {
+            Some(0o120_000) if !self.settings.symlinks => 0o120_000,
+            Some(old @ (0o100_644 | 0o100_755)) if !self.settings.file_mode => old,
+            _ if self.settings.file_mode && meta.mode & 0o100 != 0 => 0o100_755,
+            _ => 0o100_644,
+        }
+    }
+
+    /// Tells whether git was told that an entry is absent.
+    fn is_skipped(&self, entry: usize) -> bool {
+        self.index
+            .entries
+            .get(entry)
+            .is_some_and(|entry| entry.flags & flag::SKIPPED != 0)
+    }
+
+    /// Reads a `.gitignore` that git was told is absent on disk: its rules hold all the same.
+    fn rules_in_index(&self, path: &[u8]) -> Result<Option<Vec<u8>>, Stop> {
+        let Some(entry) = self
+            .index
+            .find(path)
+            .and_then(|at| self.index.entries.get(at))
+        else {
+            return Ok(None);
+        };
+        if entry.flags & flag::SKIPPED == 0 {
+            return Ok(None);
+        }
+        let id = Id::of(self.index.id(entry));
+        self.objects
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .read(&id, "blob")
+            .map(Some)
+    }
+}
+
+/// Runs `work` on so many threads, this one among them, and gathers what they return.
+fn on_threads<T: Send>(threads: usize, work: &(impl Fn() -> T + Sync)) -> Vec<T> {
+    if threads <= 1 {
+        return vec![work()];
+    }
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut results = vec![work()];
+        for other in others {
+            match other.join() {
+                Ok(result) => results.push(result),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        results
+    })
+}
+
+/// How many threads are of use for so many entries: lookups wait on the kernel, so a few more than processors.
+fn threads(entries: usize) -> usize {
+    if entries < 256 {
+        return 1;
+    }
+    let cores = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count() as usize);
+    if entries < 6_000 {
+        cores.min(1 + entries / 256)
+    } else {
+        cores.clamp(8, 16)
+    }
+}
+
+/// Looks at one repository. `cache` is the file where this place's cache lies.
+pub(super) fn scan(
+    place: &Place,
+    facts: &Facts,
+    excluded: &[String],
+    options: &Options<'_>,
+    cache: Option<&Path>,
+) -> Result<Scan, Stop> {
+    let mut programs = 0;
+    let settings = Settings::read(place, options, &mut programs)?;
+    let hash_len = if settings.sha256 { 32 } else { 20 };
+    let kind = if settings.sha256 {
+        gix_hash::Kind::Sha256
+    } else {
+        gix_hash::Kind::Sha1
+    };
+    let index_path = place.git_dir.join("index");
+    let was_locked = place.git_dir.join("index.lock").symlink_metadata().is_ok();
+    let (index, index_meta) = read_index(&index_path, hash_len)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::open(&place.root, flags, Mode::empty())
+        .map_err(|error| FingerprintError::io("open", &place.root, error))?;
+    let root_meta = Meta::of(
+        &fstat(&root).map_err(|error| FingerprintError::io("look at", &place.root, error))?,
+    );
+    let begin = now();
+    let (local, fine) = file_system(&root);
+    let same_system = index_meta.is_none_or(|meta| meta.dev == root_meta.dev);
+    let binding = binding(place, &root_meta, excluded);
+    let loaded = cache
+        .filter(|_| options.use_cache && !options.verify)
+        .and_then(|path| Cache::load(path, &binding, hash_len));
+    let joined = join_slots(&index, loaded.as_ref());
+    let ctx = Ctx {
+        place,
+        options,
+        excluded,
+        settings: &settings,
+        index: &index,
+        cache: loaded.as_ref(),
+        joined,
+        root,
+        dev: root_meta.dev,
+        local,
+        trust: Trust::new(
+            index_meta.map(|meta| meta.mtime).unwrap_or_default(),
+            root_meta.dev,
+            fine && same_system,
+            options.verify,
+        ),
+        begin,
+        ignore: Ignore::new(
+            &place.common_dir.join("info/exclude"),
+            settings.excludes.as_deref(),
+        )?,
+        attributes: Attributes::new(
+            settings.autocrlf,
+            settings.filters.keys().cloned().collect(),
+            &attribute_files(place, &settings),
+        )?,
+        objects: Mutex::new(Objects::new(place, options, settings.sha256)),
+        kind,
+        hash_len,
+        empty_blob: Reader::object(kind, "blob", b"")?,
+        empty_tree: Reader::object(kind, "tree", b"")?,
+    };
+    let mut found = walk(&ctx)?;
+    found.counters.entries = index.entries.len() as u64;
+    let head = facts
+        .head
+        .as_ref()
+        .and_then(|head| Id::parse(head.as_str()));
+    let (mut scan, head_tree) = conclude(&ctx, &mut found, head, &mut programs)?;
+    let after = index_stat(&index_path)?;
+    if after != index_meta
+        || (was_locked && place.git_dir.join("index.lock").symlink_metadata().is_ok())
+    {
+        return Err(Stop::Moving);
+    }
+    if let Some(path) = cache
+        && options.write_cache
+    {
+        remember(&ctx, &found.outs, path, &binding, head.zip(head_tree));
+    }
+    scan.counters = found.counters;
+    scan.counters.programs += programs;
+    Ok(scan)
+}
+
+/// Walks all directories.
+fn walk(ctx: &Ctx<'_>) -> Result<Found, Stop> {
+    let dirs = ctx.index.dirs.len();
+    let threads = threads(ctx.index.entries.len());
+    let next = AtomicUsize::new(0);
+    let part = if threads > 1 { 16 } else { dirs };
+    let work = || -> Result<Found, Stop> {
+        let mut worker = Worker::new(ctx);
+        loop {
+            let from = next.fetch_add(part, Ordering::Relaxed);
+            if from >= dirs {
+                return Ok(worker.found);
+            }
+            for number in from..dirs.min(from + part) {
+                if let Err(stop) = worker.visit(number) {
+                    // The others need not go on.
+                    next.fetch_add(dirs, Ordering::Relaxed);
+                    return Err(stop);
+                }
+            }
+        }
+    };
+    let mut found = Found::default();
+    for result in on_threads(threads, &work) {
+        found.append(result?);
+    }
+    let cores = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count() as usize);
+    extras::run(ctx, &mut found, cores)?;
+    Ok(found)
+}
+
+/// Puts trees and deviations together.
+fn conclude(
+    ctx: &Ctx<'_>,
+    found: &mut Found,
+    head: Option<Id>,
+    programs: &mut u64,
+) -> Result<(Scan, Option<Id>), Stop> {
+    let ids = convert::run(ctx, &found.pending, programs)?;
+    for (pending, id) in std::mem::take(&mut found.pending).into_iter().zip(ids) {
+        let leaf = Leaf {
+            mode: pending.mode,
+            id,
+        };
+        match pending.target {
+            Target::Entry { dir, entry } => {
+                let unchanged = ctx.index.entries.get(entry).is_some_and(|entry| {
+                    entry.flags & (flag::STAGE | flag::INTENT) == 0
+                        && ctx.index.mode(entry) == leaf.mode
+                        && ctx.index.id(entry) == leaf.id.bytes(ctx.hash_len)
+                });
+                if !unchanged {
+                    found.overrides.push(Override {
+                        dir,
+                        entry,
+                        leaf: Some(leaf),
+                    });
+                }
+            }
+            Target::Addition => found.additions.push(Addition {
+                path: pending.path,
+                leaf,
+            }),
+        }
+    }
+    found.additions.sort_by(|a, b| a.path.cmp(&b.path));
+    let mut trees = tree::Trees::new(ctx, &found.overrides, &found.additions);
+    let disk = trees.of_disk()?;
+    let mut scan = Scan {
+        tree: Some(disk.oid(ctx.hash_len)?),
+        index_tree: Some(if ctx.index.unmerged {
+            conflict(ctx)
+        } else {
+            trees.of_index()?.hex(ctx.hash_len)
+        }),
+        ..Scan::default()
+    };
+    let mut objects = ctx.objects.lock().unwrap_or_else(PoisonError::into_inner);
+    let head_tree = match head {
+        None => None,
+        Some(commit) => match ctx.cache.and_then(|cache| cache.head) {
+            Some((known, tree)) if known == commit => Some(tree),
+            _ => Some(objects.tree_of(&commit)?),
+        },
+    };
+    scan.deviations = trees.deviations(head_tree, disk, &mut objects)?;
+    *programs += objects.programs;
+    drop(objects);
+    scan.gitlinks = gitlinks(ctx, found);
+    scan.headless = std::mem::take(&mut found.headless);
+    Ok((scan, head_tree))
+}
+
+/// Returns the paths in the tree on disk that are repositories of their own.
+fn gitlinks(ctx: &Ctx<'_>, found: &Found) -> Vec<Vec<u8>> {
+    let overrides: BTreeMap<usize, Option<Leaf>> = found
+        .overrides
+        .iter()
+        .map(|change| (change.entry, change.leaf))
+        .collect();
+    let mut paths: Vec<Vec<u8>> = Vec::new();
+    for (at, entry) in ctx.index.entries.iter().enumerate() {
+        let mode = match overrides.get(&at) {
+            Some(leaf) => leaf.map(|leaf| leaf.mode),
+            None if entry.flags & flag::STAGE == 0 => Some(ctx.index.mode(entry)),
+            None => None,
+        };
+        if mode == Some(GITLINK) {
+            let path = ctx.index.path(entry);
+            if !ctx.is_excluded(&path) {
+                paths.push(path);
+            }
+        }
+    }
+    paths.extend(
+        found
+            .additions
+            .iter()
+            .filter(|addition| addition.leaf.mode == GITLINK)
+            .map(|addition| addition.path.clone()),
+    );
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+fn conflict(ctx: &Ctx<'_>) -> String {
+    let unmerged: Vec<(u32, String, u8, Vec<u8>)> = ctx
+        .index
+        .entries
+        .iter()
+        .filter(|entry| entry.flags & flag::STAGE != 0)
+        .map(|entry| {
+            (
+                ctx.index.mode(entry),
+                Id::of(ctx.index.id(entry)).hex(ctx.hash_len),
+                entry.flags & flag::STAGE,
+                ctx.index.path(entry),
+            )
+        })
+        .filter(|(_, _, _, path)| !ctx.is_excluded(path))
+        .collect();
+    conflict_digest(
+        unmerged
+            .iter()
+            .map(|(mode, oid, stage, path)| (*mode, oid.as_str(), *stage, path.as_slice())),
+    )
+}
+
+fn index_stat(path: &Path) -> Result<Option<Meta>, Stop> {
+    match rustix::fs::lstat(path) {
+        Ok(stat) => Ok(Some(Meta::of(&stat))),
+        Err(rustix::io::Errno::NOENT) => Ok(None),
+        Err(error) => Err(FingerprintError::io("look at", path, error).into()),
+    }
+}
+
+/// Reads the index, and its metadata from the same open file: git replaces it by renaming.
+fn read_index(path: &Path, hash_len: usize) -> Result<(Index, Option<Meta>), Stop> {
+    use std::io::Read as _;
+    let io = |error: std::io::Error| Stop::from(FingerprintError::io("read", path, error));
+    let mut file = match std::fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok((Index::empty(hash_len), None));
+        }
+        Err(error) => return Err(io(error)),
+    };
+    let meta = Meta::of(&fstat(&file).map_err(|error| io(error.into()))?);
+    if meta.kind() != Kind::File {
+        return Err(Stop::Unsupported("the index is no file".to_owned()));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(meta.size).unwrap_or(0) + 1);
+    #[expect(
+        clippy::verbose_file_reads,
+        reason = "content and metadata are of one file"
+    )]
+    file.read_to_end(&mut bytes).map_err(io)?;
+    Ok((Index::parse(bytes, hash_len)?, Some(meta)))
+}
+
+/// The clock that the kernel stamps files with. It is no clock to be passed in: it is compared with what the file system
+/// says, and another would make that comparison wrong.
+fn now() -> Stamp {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+    Stamp {
+        seconds: now.tv_sec,
+        nanos: u32::try_from(now.tv_nsec).unwrap_or(0),
+    }
+}
+
+/// Tells of the file system of the work tree whether it is a local one, and whether every change after a look gets a
+/// timestamp of its own.
+fn file_system(root: &OwnedFd) -> (bool, bool) {
+    #[expect(
+        clippy::cast_sign_loss,
+        reason = "the field has other types on other machines"
+    )]
+    let magic = rustix::fs::fstatfs(root).map_or(0, |system| system.f_type as u64);
+    let name = rustix::system::uname();
+    let since = stat::since_6_13(name.release().to_str().unwrap_or_default());
+    (stat::local(magic), since && stat::many_grains(magic))
+}
+
+/// What a cache belongs to.
+fn binding(place: &Place, root: &Meta, excluded: &[String]) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    for part in [
+        place.root.as_os_str().as_bytes(),
+        place.git_dir.as_os_str().as_bytes(),
+    ]
+    .into_iter()
+    .chain(excluded.iter().map(String::as_bytes))
+    {
+        hasher.update((part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    hasher.update(root.dev.to_le_bytes());
+    hasher.update(root.ino.to_le_bytes());
+    hasher.update(super::DEFINITION.to_le_bytes());
+    hasher.finalize().into()
+}
+
+fn attribute_files(place: &Place, settings: &Settings) -> Vec<PathBuf> {
+    let mut files = settings.attributes.clone();
+    files.push(place.common_dir.join("info/attributes"));
+    files
+}
+
+/// Joins the directories of the index with the slots of the cache: both are in the same order.
+fn join_slots(index: &Index, cache: Option<&Cache>) -> Vec<Option<usize>> {
+    let mut joined = vec![None; index.dirs.len()];
+    let Some(cache) = cache else {
+        return joined;
+    };
+    let mut at = 0;
+    for (dir, place) in index.dirs.iter().zip(joined.iter_mut()) {
+        let path = index.dir_path(dir);
+        while let Some(slot) = cache.slots.get(at) {
+            match cache::order(cache.path(slot), path) {
+                std::cmp::Ordering::Less => at += 1,
+                std::cmp::Ordering::Equal => {
+                    *place = Some(at);
+                    at += 1;
+                    break;
+                }
+                std::cmp::Ordering::Greater => break,
+            }
+        }
+    }
+    joined
+}
+
+/// Writes the cache, if it differs from the one that was read. A part that did not hold is dropped, never carried over.
+fn remember(
+    ctx: &Ctx<'_>,
+    outs: &[(Vec<u8>, DirOut)],
+    path: &Path,
+    binding: &[u8; 32],
+    head: Option<(Id, Id)>,
+) {
+    let head_known = ctx.cache.and_then(|cache| cache.head) == head;
+    if head_known && ctx.cache.is_some_and(|cache| steady(ctx, cache, outs)) {
+        return;
+    }
+    let mut by_path: BTreeMap<Ordered<'_>, Vec<&DirOut>> = BTreeMap::new();
+    for (path, out) in outs {
+        by_path.entry(Ordered(path)).or_default().push(out);
+    }
+    // Directories of which nothing was put aside are as they were.
+    for (dir, slot) in ctx.index.dirs.iter().zip(&ctx.joined) {
+        if slot.is_some() {
+            by_path.entry(Ordered(ctx.index.dir_path(dir))).or_default();
+        }
+    }
+    let mut writer = Writer::new(binding, ctx.hash_len, head);
+    for (dir, outs) in by_path {
+        let slot = ctx
+            .cache
+            .and_then(|cache| Some((cache, cache.slots.get(cache.find(dir.0)?)?)));
+        let mut files: Vec<cache::File> = outs.iter().flat_map(|out| out.files.clone()).collect();
+        files.sort_by(|a, b| a.name.cmp(&b.name));
+        files.dedup_by(|a, b| a.name == b.name);
+        let hits: usize = outs.iter().map(|out| out.hits).sum();
+        let listing = outs.iter().find_map(|out| out.listing.as_ref());
+        let holds = outs.is_empty() || outs.iter().any(|out| out.kept);
+        if let Some((cache, slot)) = slot
+            && holds
+            && listing.is_none()
+            && files.len() == hits
+            && hits == slot.count as usize
+        {
+            writer.keep(cache, slot);
+            continue;
+        }
+        if let Some((cache, slot)) = slot
+            && holds
+            && listing.is_none()
+        {
+            writer.add(dir.0, cache.whole_listing(slot).as_ref(), &files);
+        } else if listing.is_some() || !files.is_empty() {
+            writer.add(dir.0, listing, &files);
+        }
+    }
+    if ctx.cache.is_none() && !writer.changed {
+        return;
+    }
+    writer.store(path);
+}
+
+/// Tells whether a look left everything in the cache as it was: every slot held, and every file in it was asked for.
+fn steady(ctx: &Ctx<'_>, cache: &Cache, outs: &[(Vec<u8>, DirOut)]) -> bool {
+    let mut hits = 0;
+    // By directory: whether one of its parts says that its listing held.
+    let mut held: HashMap<&[u8], bool> = HashMap::new();
+    for (path, out) in outs {
+        if out.listing.is_some() || out.files.len() != out.hits {
+            return false;
+        }
+        hits += out.hits;
+        *held.entry(path).or_default() |= out.kept;
+    }
+    // A directory of the index of which nothing was put aside held, with names to judge or without.
+    let mut slots = 0;
+    for (dir, slot) in ctx.index.dirs.iter().zip(&ctx.joined) {
+        let known = held.remove(ctx.index.dir_path(dir));
+        match slot {
+            Some(_) if known == Some(false) => return false,
+            Some(_) => slots += 1,
+            None => {}
+        }
+    }
+    slots += held.values().filter(|held| **held).count();
+    slots == cache.slots.len()
+        && hits
+            == cache
+                .slots
+                .iter()
+                .map(|slot| slot.count as usize)
+                .sum::<usize>()
+}
+
+/// A directory's path, ordered as in an index.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Ordered<'a>(&'a [u8]);
+
+impl PartialOrd for Ordered<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ordered<'_> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        cache::order(self.0, other.0)
+    }
+}
