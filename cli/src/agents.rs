@@ -3,8 +3,12 @@ use takeup_core::agent::Agent;
 
 /// Returns every adapter, in the order in which lists show them.
 pub(crate) fn all() -> Vec<Box<dyn Agent>> {
-    vec![
+    let mut agents: Vec<Box<dyn Agent>> = vec![
         Box::new(takeup_jcode::Jcode::new()),
         Box::new(takeup_openclaw::OpenClaw::new()),
-    ]
+    ];
+    for agent in takeup_cli_agents::all() {
+        agents.push(Box::new(agent));
+    }
+    agents
 }

@@ -11,7 +11,7 @@ use crate::ID;
 use crate::home::Home;
 use crate::store::entry::lenient;
 use crate::store::list::{Wanted, list};
-use crate::text::one_line;
+use crate::text::{masked, one_line};
 
 /// The largest payload that is read, in bytes.
 const LIMIT: usize = 256 << 10;
@@ -57,7 +57,7 @@ pub(crate) fn translate(
         .ok_or_else(|| refuse("it names no session".to_owned()))?;
     let id = SessionId::new(id).map_err(|error| refuse(error.to_string()))?;
     let agent = AgentId::new(ID).map_err(|error| refuse(error.to_string()))?;
-    let short = |text: &str| one_line(text, 200);
+    let short = |text: &str| masked(text, 200);
     let kind = match event {
         "session-start" => HookKind::SessionStart,
         "turn-start" => HookKind::TurnStart {

@@ -17,7 +17,7 @@ use super::owner::{self, Holder};
 use super::shared::{self, Fate, Run, Shared};
 use super::transcript::{End, Tail, active, tail};
 use crate::home::{Home, Trees};
-use crate::text::{one_line, title};
+use crate::text::{masked, one_line, title};
 
 /// Which sessions are wanted.
 #[derive(Clone, Debug)]
@@ -418,7 +418,7 @@ impl Store<'_> {
             .filter(|run| !matches!(run.owner.fate(self.processes), Fate::Runs(_)))
             .map(|run| OpenEffect {
                 tool: "exec".to_owned(),
-                argument: one_line(&run.what, 200),
+                argument: masked(&run.what, 200),
                 at: run.started_at,
             })
     }

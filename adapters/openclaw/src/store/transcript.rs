@@ -10,7 +10,7 @@ use takeup_core::identity::OpenEffect;
 use takeup_core::time::Time;
 
 use super::entry::lenient;
-use crate::text::{argument, one_line};
+use crate::text::{argument, masked, one_line};
 
 /// One event. Unknown types and fields are left alone.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -292,7 +292,7 @@ pub(crate) fn tail(path: &[Event], turns: usize) -> Tail {
                     Some("error") => End::Failed(
                         message
                             .and_then(|message| message.failure.as_deref())
-                            .map(|text| one_line(text, 200))
+                            .map(|text| masked(text, 200))
                             .unwrap_or_default(),
                     ),
                     Some(_) | None if !open.is_empty() => End::Calling,
@@ -310,7 +310,7 @@ pub(crate) fn tail(path: &[Event], turns: usize) -> Tail {
             .iter()
             .rev()
             .find_map(|event| event.said())
-            .map(|text| one_line(&text, 400)),
+            .map(|text| masked(&text, 400)),
         last_at: messages.last().and_then(|event| event.at()),
         turns: messages
             .iter()
@@ -340,6 +340,6 @@ fn turn(event: &Event) -> Option<Turn> {
     Some(Turn {
         role: role.to_owned(),
         at: event.at(),
-        text: one_line(&text, 2_000),
+        text: masked(&text, 2_000),
     })
 }

@@ -11,6 +11,29 @@ use crate::store::shared::{Owner, Run};
 
 use super::world::{World, calls, id_of, result, says, transcript, user};
 
+#[test]
+fn secrets_in_calls_and_prompts_are_masked() {
+    let world = World::new();
+    let database = world.database("main");
+    let token = format!("ghp_{}", "a1B2".repeat(9));
+    let prompt = format!("push with {token}");
+    let command = format!("curl -H 'Authorization: token {token}' https://u:hunter22@h/");
+    let events = transcript(&world.repo(), &[user(&prompt), calls("c1", &command)]);
+    database.session("agent:main:main", None, &json!({}), &events);
+    drop(database);
+    let detail = world
+        .agent()
+        .session(&world.env(), "agent:main:main", 5)
+        .unwrap();
+    let all = format!("{detail:?}");
+    assert!(
+        !all.contains("a1B2a1B2") && !all.contains("hunter22"),
+        "{all}"
+    );
+    assert!(detail.session.open_effects[0].argument.contains("redacted"));
+    assert!(detail.session.title.unwrap().starts_with("push with"));
+}
+
 fn dangling(world: &World) -> Vec<Value> {
     transcript(
         &world.repo(),

@@ -1,0 +1,119 @@
+//! Claude Code, Codex, Gemini and GitHub Copilot: their session hooks share one shape, so one table serves them all.
+//! Beside them the entry of takeup's MCP server in the settings of every client that is known.
+//!
+//! A hook of ours is one line in the client's own settings that runs `git-takeup hook CLIENT EVENT`. It gets the client's
+//! JSON on its standard input, and answers in the form in which that client hands context on to its model.
+//!
+//! # Limitations
+//!
+//! Their session stores are read for Claude Code and Codex only. Codex asks once whether a new hook is trusted; Gemini
+//! has no variable that names the session inside commands.
+//!
+//! # Example
+//!
+//! ```
+//! use takeup_core::agent::{Agent as _, HookKind};
+//! use takeup_core::env::Env;
+//!
+//! let env = Env::of([("HOME", "/nowhere")], "/");
+//! let claude = takeup_cli_agents::all().remove(0);
+//! let input = br#"{"session_id":"s1","cwd":"/work","hook_event_name":"SessionStart"}"#;
+//! let event = claude.hook(&env, "SessionStart", input).unwrap();
+//! assert_eq!(event.kind, HookKind::SessionStart);
+//! assert_eq!(event.session.to_string(), "claude-code:s1");
+//! ```
+mod clients;
+mod hook;
+mod json;
+pub mod mcp;
+mod settings;
+
+use std::ffi::OsString;
+
+use takeup_core::agent::{Agent, AgentError, Detection, HookEvent, Rung};
+use takeup_core::env::Env;
+use takeup_core::ids::{AgentId, SessionId};
+use takeup_core::integration::{EditPlan, IntegrationState, Scope};
+
+use clients::{CLIENTS, Client};
+
+/// One of the four.
+#[derive(Clone, Copy, Debug)]
+pub struct CliAgent {
+    client: &'static Client,
+}
+
+/// Returns the four.
+pub fn all() -> Vec<CliAgent> {
+    CLIENTS.iter().map(|client| CliAgent { client }).collect()
+}
+
+impl Agent for CliAgent {
+    fn id(&self) -> AgentId {
+        #[expect(
+            clippy::expect_used,
+            reason = "the table holds slugs; a test says so too"
+        )]
+        AgentId::new(self.client.id).expect("a slug")
+    }
+
+    fn name(&self) -> &'static str {
+        self.client.name
+    }
+
+    fn ladder(&self) -> Vec<Rung> {
+        vec![Rung {
+            rung: "hooked",
+            run_against: None,
+        }]
+    }
+
+    fn detect(&self, env: &Env) -> Detection {
+        let program = clients::program(env, self.client.program);
+        let home = self.client.home(env).filter(|home| home.is_dir());
+        Detection {
+            installed: program.is_some() || home.is_some(),
+            program,
+            home,
+            version: None,
+        }
+    }
+
+    fn session_of(&self, env: &Env) -> Option<SessionId> {
+        self.client
+            .session_variables
+            .iter()
+            .find_map(|name| SessionId::new(env.text(name)?).ok())
+    }
+
+    fn install(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
+        settings::install(self.client, env, scope)
+    }
+
+    fn uninstall(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
+        settings::uninstall(self.client, env, scope)
+    }
+
+    fn integration(&self, env: &Env, scope: &Scope) -> IntegrationState {
+        settings::state(self.client, env, scope)
+    }
+
+    fn hook(&self, _: &Env, event: &str, input: &[u8]) -> Result<HookEvent, AgentError> {
+        hook::translate(self.client, event, input)
+    }
+
+    fn hook_reply(&self, event: &str, notice: &str) -> Option<String> {
+        hook::reply(self.client, event, notice)
+    }
+
+    fn resume_command(&self, session: &SessionId) -> Option<Vec<OsString>> {
+        let command = self.client.resume.iter().map(|word| {
+            if word.contains("{}") {
+                word.replace("{}", session.as_str()).into()
+            } else {
+                OsString::from(word)
+            }
+        });
+        Some(command.collect())
+    }
+}

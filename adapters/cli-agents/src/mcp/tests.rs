@@ -1,0 +1,136 @@
+use takeup_core::files::write_atomic;
+
+use super::*;
+
+fn apply(plan: &EditPlan) {
+    for edit in &plan.edits {
+        match &edit.after {
+            Some(after) => {
+                std::fs::create_dir_all(edit.path.parent().unwrap()).unwrap();
+                write_atomic(&edit.path, after, edit.mode).unwrap();
+            }
+            None => std::fs::remove_file(&edit.path).unwrap(),
+        }
+    }
+}
+
+/// A home in which every client is installed, with a repository in it.
+fn home() -> (tempfile::TempDir, Env) {
+    let home = tempfile::tempdir().unwrap();
+    for folder in [
+        ".claude",
+        ".codex",
+        ".gemini",
+        ".copilot",
+        ".cursor",
+        ".pi/agent",
+        ".config/opencode",
+        ".openclaw",
+        "repo",
+    ] {
+        std::fs::create_dir_all(home.path().join(folder)).unwrap();
+    }
+    let env = Env::of([("HOME", home.path())], "/");
+    (home, env)
+}
+
+#[test]
+fn every_client_gets_its_entry_and_loses_it() {
+    let (home, env) = home();
+    let project = Scope::Project {
+        root: home.path().join("repo"),
+    };
+    let mut seen = Vec::new();
+    for client in CLIENTS {
+        for scope in [&Scope::User, &project] {
+            let plan = match mcp_entry_plan(client, &env, scope) {
+                Ok(plan) => plan,
+                Err(AgentError::Unsupported { .. }) => {
+                    assert!(["copilot", "openclaw"].contains(&client) && scope == &project);
+                    continue;
+                }
+                Err(error) => panic!("{client}: {error}"),
+            };
+            assert_eq!(
+                mcp_entry_state(client, &env, scope),
+                IntegrationState::Absent
+            );
+            apply(&plan);
+            assert_eq!(
+                mcp_entry_state(client, &env, scope),
+                IntegrationState::Installed
+            );
+            let path = &plan.edits[0].path;
+            let text = std::fs::read_to_string(path).unwrap();
+            let below = path.strip_prefix(home.path()).unwrap().display();
+            seen.push(format!("{client}: ~/{below}\n{text}"));
+            apply(&mcp_entry_removal(client, &env, scope).unwrap());
+            assert!(!path.exists(), "{client}");
+        }
+    }
+    insta::assert_snapshot!(seen.join("\n"));
+}
+
+#[test]
+fn what_is_theirs_stays_byte_for_byte() {
+    let (home, env) = home();
+    for (client, file, text) in [
+        (
+            "codex",
+            ".codex/config.toml",
+            "# mine\nmodel = \"gpt\" # the best\n\n[mcp_servers.other]\ncommand = 'x'\n",
+        ),
+        (
+            "opencode",
+            ".config/opencode/opencode.jsonc",
+            "{\n  // mine\n  \"mcp\": {\n    \"other\": { \"type\": \"local\" },\n  },\n}\n",
+        ),
+        (
+            "claude-code",
+            ".claude.json",
+            "{\n  \"numStartups\": 3,\n  \"mcpServers\": {\n    \"other\": {}\n  }\n}",
+        ),
+        (
+            "openclaw",
+            ".openclaw/openclaw.json",
+            "// mine\n{\n  gateway: { port: 1, },\n}\n",
+        ),
+    ] {
+        let path = home.path().join(file);
+        write_atomic(&path, text.as_bytes(), 0o600).unwrap();
+        apply(&mcp_entry_plan(client, &env, &Scope::User).unwrap());
+        let with = std::fs::read_to_string(&path).unwrap();
+        assert!(with.contains("git-takeup") && with.contains("mine") == text.contains("mine"));
+        apply(&mcp_entry_removal(client, &env, &Scope::User).unwrap());
+        let left = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(left, text, "{client}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_not_made() {
+    let env = Env::of([("HOME", "/nowhere")], "/");
+    for client in CLIENTS {
+        assert!(matches!(
+            mcp_entry_plan(client, &env, &Scope::User),
+            Err(AgentError::NotInstalled { .. })
+        ));
+    }
+    assert!(matches!(
+        mcp_entry_plan("amp", &env, &Scope::User),
+        Err(AgentError::Unsupported { .. })
+    ));
+    let (home, env) = home();
+    for (file, text, client) in [
+        (".codex/config.toml", "= broken", "codex"),
+        (".codex/config.toml", "mcp_servers = 7", "codex"),
+        (".cursor/mcp.json", "[]", "cursor"),
+        (".cursor/mcp.json", "{\"mcpServers\":[]}", "cursor"),
+    ] {
+        write_atomic(&home.path().join(file), text.as_bytes(), 0o600).unwrap();
+        assert!(matches!(
+            mcp_entry_plan(client, &env, &Scope::User),
+            Err(AgentError::Damaged(_))
+        ));
+    }
+}
