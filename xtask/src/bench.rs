@@ -5,11 +5,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use clap::Subcommand;
 
+mod sessions;
 mod start;
 
 /// What to measure
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
+    /// Listing sessions out of a generated jcode home
+    Sessions(sessions::Args),
     /// Start-up and the plain overview, beside git itself
     Start(start::Args),
 }
@@ -17,6 +20,7 @@ pub(crate) enum Bench {
 /// Runs a measurement.
 pub(crate) fn run(bench: Bench) -> anyhow::Result<()> {
     match bench {
+        Bench::Sessions(args) => sessions::run(&args),
         Bench::Start(args) => start::run(&args),
     }
 }

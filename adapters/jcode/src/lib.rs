@@ -39,6 +39,7 @@ mod replay;
 mod report;
 mod sessions;
 mod shown;
+pub mod tasks;
 mod wire;
 
 pub use adapter::Jcode;

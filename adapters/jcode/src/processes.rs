@@ -30,6 +30,11 @@ pub struct Running {
 pub trait Processes: Send + Sync + fmt::Debug {
     /// Looks at one process number.
     fn look(&self, pid: u32) -> Look;
+
+    /// Returns when the machine was started, where that is known.
+    fn booted_at(&self) -> Option<Time> {
+        None
+    }
 }
 
 /// The processes of this machine.
@@ -51,6 +56,13 @@ impl Processes for SystemProcesses {
             Err(error) => Look::Unknown(error.to_string()),
         }
     }
+
+    fn booted_at(&self) -> Option<Time> {
+        let text = std::fs::read_to_string("/proc/stat").ok()?;
+        let seconds = text.lines().find_map(|line| line.strip_prefix("btime "))?;
+        let seconds: i64 = seconds.trim().parse().ok()?;
+        Some(Time::from_millis(seconds.saturating_mul(1000)))
+    }
 }
 
 #[cfg(test)]
@@ -61,7 +73,7 @@ pub(crate) mod fake {
 
     /// Processes that a test made up.
     #[derive(Debug, Default)]
-    pub(crate) struct Fake(pub(crate) BTreeMap<u32, Look>);
+    pub(crate) struct Fake(pub(crate) BTreeMap<u32, Look>, pub(crate) Option<Time>);
 
     impl Fake {
         pub(crate) fn running(mut self, pid: u32, name: &str, started: &str) -> Self {
@@ -75,7 +87,18 @@ pub(crate) mod fake {
         }
     }
 
+    impl Fake {
+        pub(crate) fn booted(mut self, at: &str) -> Self {
+            self.1 = at.parse().ok();
+            self
+        }
+    }
+
     impl Processes for Fake {
+        fn booted_at(&self) -> Option<Time> {
+            self.1
+        }
+
         fn look(&self, pid: u32) -> Look {
             self.0.get(&pid).cloned().unwrap_or(Look::Gone)
         }
