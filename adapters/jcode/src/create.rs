@@ -321,3 +321,6 @@ fn check_owner(home: &Home) -> Result<(), AgentError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -388,3 +388,6 @@ fn without_server(path: &Path, before: &[u8]) -> Result<Vec<u8>, AgentError> {
         None => Ok(before.to_vec()),
     }
 }
+
+#[cfg(test)]
+mod tests;

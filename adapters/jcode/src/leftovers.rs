@@ -1,7 +1,7 @@
 //! What the files beside a session still hold that neither its snapshot nor its journal does.
 use takeup_core::issue::Issue;
 
-use crate::home::{Home, Key, Part, SiblingKind};
+use crate::home::{Home, Key, Part, Sibling, SiblingKind};
 use crate::load::{Snapshot, State};
 use crate::replay::{Line, lines};
 
@@ -9,6 +9,7 @@ use crate::replay::{Line, lines};
 pub(crate) fn take(
     home: &Home,
     key: &Key,
+    siblings: Option<&[Sibling]>,
     state: &mut State,
     issues: &mut Vec<Issue>,
     why: &mut Vec<String>,
@@ -32,11 +33,17 @@ pub(crate) fn take(
             }
         }
     }
-    let siblings = home.siblings(key).unwrap_or_else(|issue| {
-        why.push(issue.message);
-        Vec::new()
-    });
-    for sibling in &siblings {
+    let listed;
+    let siblings = if let Some(siblings) = siblings {
+        siblings
+    } else {
+        listed = home.siblings(key).unwrap_or_else(|issue| {
+            why.push(issue.message);
+            Vec::new()
+        });
+        &listed
+    };
+    for sibling in siblings {
         let Some(bytes) = read(home.read(Part::Sibling(sibling))) else {
             continue;
         };

@@ -49,4 +49,6 @@ pub use processes::{Look, Processes, Running, SystemProcesses};
 pub use wire::{Block, Message, Status};
 
 #[cfg(test)]
+mod trials;
+#[cfg(test)]
 mod vectors;

@@ -11,9 +11,9 @@ use takeup_core::time::Time;
 
 use crate::alive::{Marker, time};
 use crate::calls::{OpenCall, last_prompt, open_calls};
-use crate::home::{Entry, Folder, Home, Key, Part, entry};
+use crate::home::{Entry, Folder, Home, Key, Part, Sibling, entry};
 use crate::json::{elements, last_elements, members, tail_of_snapshot};
-use crate::load::{Loaded, load};
+use crate::load::{Loaded, load_with};
 use crate::replay::{Line, lines};
 use crate::wire::{Message, Meta};
 
@@ -21,10 +21,13 @@ use crate::wire::{Message, Meta};
 const SMALL: u64 = 12 << 10;
 
 /// How much of the beginning is read, in bytes: the fields before the messages fit.
-const HEAD: usize = 2 << 10;
+const HEAD: usize = 1 << 10;
 
 /// How much of the end is read at first, in bytes; eight times as much where that is not enough.
-const TAIL: u64 = 6 << 10;
+const TAIL: u64 = 3 << 10;
+
+/// The same where the last messages are wanted, and for journals.
+const TAIL_OF_MESSAGES: u64 = 8 << 10;
 
 /// What the list knows of a session.
 #[derive(Clone, Debug)]
@@ -37,8 +40,19 @@ pub(crate) struct Brief {
     pub(crate) last_prompt: Option<String>,
     pub(crate) recovered: Vec<String>,
     pub(crate) issues: Vec<Issue>,
-    /// The file was read whole.
-    pub(crate) whole: bool,
+    /// How much was read.
+    pub(crate) depth: Depth,
+}
+
+/// How much of a session was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Depth {
+    /// The fields before and behind the messages.
+    Fields,
+    /// The last messages too: calls without a result are known.
+    Tail,
+    /// Everything.
+    Whole,
 }
 
 impl Brief {
@@ -51,7 +65,7 @@ impl Brief {
             meta: loaded.meta,
             recovered: loaded.recovered,
             issues: loaded.issues,
-            whole: true,
+            depth: Depth::Whole,
         }
     }
 
@@ -76,10 +90,43 @@ impl Brief {
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     pub(crate) briefs: Vec<Brief>,
+    pub(crate) names: Names,
     pub(crate) issues: Vec<Issue>,
 }
 
-/// Lists every session of a home, in the order of the ids.
+/// What the folder of sessions holds, by its names.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    journals: BTreeSet<Key>,
+    siblings: BTreeMap<Key, Vec<Sibling>>,
+}
+
+impl Names {
+    /// Reads what the list has passed over so far.
+    pub(crate) fn deepen(
+        &self,
+        home: &Home,
+        brief: &Brief,
+        depth: Depth,
+    ) -> Result<Option<Brief>, Issue> {
+        if brief.depth >= depth {
+            return Ok(None);
+        }
+        self.brief(home, &brief.key, depth)
+    }
+
+    fn brief(&self, home: &Home, key: &Key, depth: Depth) -> Result<Option<Brief>, Issue> {
+        if depth < Depth::Whole
+            && let Some(brief) = light(home, key, self.journals.contains(key), depth)
+        {
+            return Ok(Some(brief));
+        }
+        let siblings = self.siblings.get(key).map_or(&[][..], Vec::as_slice);
+        Ok(load_with(home, key, Some(siblings))?.map(Brief::of))
+    }
+}
+
+/// Lists every session of a home, in the order of the ids: their fields, and all of those that are small or damaged.
 pub(crate) fn list(home: &Home) -> Listing {
     let mut listing = Listing::default();
     let names = match home.list(Folder::Sessions) {
@@ -89,7 +136,6 @@ pub(crate) fn list(home: &Home) -> Listing {
             return listing;
         }
     };
-    let mut journals = BTreeSet::new();
     let mut keys = BTreeSet::new();
     for name in &names {
         match entry(name) {
@@ -97,7 +143,7 @@ pub(crate) fn list(home: &Home) -> Listing {
                 keys.insert(key);
             }
             Entry::Journal(key) => {
-                journals.insert(key.clone());
+                listing.names.journals.insert(key.clone());
                 keys.insert(key);
             }
             Entry::Strange(name) => listing.issues.push(Issue::new(
@@ -105,17 +151,19 @@ pub(crate) fn list(home: &Home) -> Listing {
                 IssueKind::UnsafePath,
                 "its name is no session id; it is not read",
             )),
-            Entry::Sibling(..) | Entry::Other => {}
+            Entry::Sibling(key, sibling) => {
+                let siblings = listing.names.siblings.entry(key).or_default();
+                siblings.push(sibling);
+            }
+            Entry::Other => {}
         }
     }
-    let keys: Vec<(Key, bool)> = keys
-        .into_iter()
-        .map(|key| {
-            let has_journal = journals.contains(&key);
-            (key, has_journal)
-        })
-        .collect();
-    for result in in_parallel(&keys, |(key, has_journal)| brief(home, key, *has_journal)) {
+    for siblings in listing.names.siblings.values_mut() {
+        siblings.sort();
+    }
+    let keys: Vec<Key> = keys.into_iter().collect();
+    let names = &listing.names;
+    for result in in_parallel(&keys, |key| names.brief(home, key, Depth::Fields)) {
         match result {
             Ok(Some(brief)) => listing.briefs.push(brief),
             // Gone since the folder was listed.
@@ -153,15 +201,8 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R 
     })
 }
 
-fn brief(home: &Home, key: &Key, has_journal: bool) -> Result<Option<Brief>, Issue> {
-    match light(home, key, has_journal) {
-        Some(brief) => Ok(Some(brief)),
-        None => Ok(load(home, key)?.map(Brief::of)),
-    }
-}
-
 /// Reads head and tail. `None` where that does not do.
-fn light(home: &Home, key: &Key, has_journal: bool) -> Option<Brief> {
+fn light(home: &Home, key: &Key, has_journal: bool, depth: Depth) -> Option<Brief> {
     // The journal first: see `load`.
     let journal = if has_journal {
         Some(journal_tail(home, key)?)
@@ -173,7 +214,7 @@ fn light(home: &Home, key: &Key, has_journal: bool) -> Option<Brief> {
     if size <= SMALL {
         return None;
     }
-    let (mut meta, mut messages) = ends(&file, size)?;
+    let (mut meta, mut messages) = ends(&file, size, depth)?;
     if meta.id.as_deref() != Some(key.as_str()) || !meta.strange.is_empty() {
         return None;
     }
@@ -187,7 +228,8 @@ fn light(home: &Home, key: &Key, has_journal: bool) -> Option<Brief> {
             .messages
             .iter()
             .any(|message| message.role == "assistant");
-        if !newer || repeats || !(journal.whole || answers) {
+        let enough = depth == Depth::Fields || journal.whole || answers;
+        if !newer || repeats || !enough {
             return None;
         }
         if !journal.whole {
@@ -205,7 +247,7 @@ fn light(home: &Home, key: &Key, has_journal: bool) -> Option<Brief> {
         meta,
         recovered: Vec::new(),
         issues: Vec::new(),
-        whole: false,
+        depth,
     })
 }
 
@@ -221,7 +263,7 @@ struct JournalTail {
 fn journal_tail(home: &Home, key: &Key) -> Option<JournalTail> {
     let file = home.open(Part::Journal(key)).ok()??;
     let size = file.metadata().ok()?.size();
-    let start = size.saturating_sub(TAIL);
+    let start = size.saturating_sub(TAIL_OF_MESSAGES);
     let window = read_at(&file, start, usize::try_from(size - start).ok()?)?;
     let window = window.strip_suffix(b"\n")?;
     let text = if start == 0 {
@@ -256,7 +298,7 @@ fn read_at(file: &File, at: u64, length: usize) -> Option<Vec<u8>> {
 }
 
 /// Reads the fields before and behind the messages, and the last messages.
-fn ends(file: &File, size: u64) -> Option<(Meta, Vec<Message>)> {
+fn ends(file: &File, size: u64, depth: Depth) -> Option<(Meta, Vec<Message>)> {
     let head = read_at(file, 0, HEAD)?;
     let front = members(&head, 0)?;
     // Before the messages stand at least the id and the times, all of them whole.
@@ -270,12 +312,16 @@ fn ends(file: &File, size: u64) -> Option<(Meta, Vec<Message>)> {
         return None;
     }
     let list_start = head.len() - list.bytes.len();
-    let mut window = TAIL;
+    let mut window = if depth == Depth::Fields {
+        TAIL
+    } else {
+        TAIL_OF_MESSAGES
+    };
     loop {
         let start = size.saturating_sub(window);
         let whole = start == 0;
         let bytes = read_at(file, start, usize::try_from(size - start).ok()?)?;
-        if let Some((rest, messages)) = behind(&bytes) {
+        if let Some((rest, messages)) = behind(&bytes, depth) {
             let mut text = head.get(..list_start)?.to_vec();
             text.extend_from_slice(b"[],");
             // The rest is an object of its own: its brace falls away.
@@ -285,7 +331,7 @@ fn ends(file: &File, size: u64) -> Option<(Meta, Vec<Message>)> {
             let strange = messages.iter().any(|message| !message.loads);
             return (!strange).then_some((meta, messages));
         }
-        if whole || window >= 64 * TAIL {
+        if whole || window >= 64 * TAIL_OF_MESSAGES {
             return None;
         }
         window *= 8;
@@ -293,8 +339,11 @@ fn ends(file: &File, size: u64) -> Option<(Meta, Vec<Message>)> {
 }
 
 /// Understands the end of a snapshot.
-fn behind(bytes: &[u8]) -> Option<(Vec<u8>, Vec<Message>)> {
+fn behind(bytes: &[u8], depth: Depth) -> Option<(Vec<u8>, Vec<Message>)> {
     let tail = tail_of_snapshot(bytes)?;
+    if depth == Depth::Fields {
+        return Some((tail.rest, Vec::new()));
+    }
     let raw = last_elements(bytes, tail.messages_end);
     let messages: Vec<Message> = raw
         .iter()

@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt as _;
 use jiff::Timestamp;
 use takeup_core::issue::{Issue, IssueKind};
 
-use crate::home::{Home, Key, LARGEST, Part, read_file};
+use crate::home::{Home, Key, LARGEST, Part, Sibling, read_file};
 use crate::json::{Members, elements, members, skip_space};
 use crate::replay::{Entry, Line, lines};
 use crate::wire::{Message, Meta, Status};
@@ -111,6 +111,8 @@ pub(crate) struct Snapshot {
     whole: bool,
     /// The described version of jcode could read it.
     loads: bool,
+    /// Something was cut off to make it so.
+    repaired: bool,
 }
 
 impl Snapshot {
@@ -119,22 +121,22 @@ impl Snapshot {
         let whole = object
             .end
             .is_some_and(|end| skip_space(bytes, end) == bytes.len())
+            && std::str::from_utf8(bytes).is_ok()
             && serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
         let meta = Meta::of_snapshot(&object);
         let list = object.get("messages");
         let messages = list.map_or_else(Vec::new, |piece| messages_of(piece.bytes));
         let mut counts = Counts::default();
         counts.add(&object, "");
-        let loads = whole
-            && meta.strange.is_empty()
-            && messages.iter().all(|message| message.loads)
-            && std::str::from_utf8(bytes).is_ok();
+        let loads =
+            whole && meta.strange.is_empty() && messages.iter().all(|message| message.loads);
         Some(Self {
             meta,
             messages,
             counts,
             whole,
             loads,
+            repaired: !whole,
         })
     }
 }
@@ -188,6 +190,15 @@ fn read_pair(home: &Home, key: &Key) -> Pair {
 
 /// Loads a session. `Ok(None)` where neither a snapshot, a backup nor a journal of that id is there.
 pub fn load(home: &Home, key: &Key) -> Result<Option<Loaded>, Issue> {
+    load_with(home, key, None)
+}
+
+/// Loads a session; `siblings` is what stands beside its snapshot, where that is known already.
+pub(crate) fn load_with(
+    home: &Home,
+    key: &Key,
+    siblings: Option<&[Sibling]>,
+) -> Result<Option<Loaded>, Issue> {
     let pair = read_pair(home, key);
     let mut issues = Vec::new();
     let snapshot_path = home.path(Part::Snapshot(key));
@@ -212,6 +223,7 @@ pub fn load(home: &Home, key: &Key) -> Result<Option<Loaded>, Issue> {
         }
         let mut snapshot = Snapshot::read(text)?;
         snapshot.loads &= zeros == 0;
+        snapshot.repaired |= zeros > 0;
         Some(snapshot)
     });
     let primary_loads = primary.as_ref().is_some_and(|primary| primary.loads);
@@ -295,7 +307,7 @@ pub fn load(home: &Home, key: &Key) -> Result<Option<Loaded>, Issue> {
     }
     let unsettled = !primary_loads || state.meta.status != Status::Closed || journal.torn > 0;
     if unsettled {
-        leftovers::take(home, key, &mut state, &mut issues, &mut why);
+        leftovers::take(home, key, siblings, &mut state, &mut issues, &mut why);
     }
 
     let recovered = report::difference(&state, &journal, jcode.as_ref(), &why);
@@ -327,12 +339,21 @@ pub(crate) struct State {
     pub(crate) counts: Counts,
     /// The last write of the snapshot that is the base.
     base: Option<Timestamp>,
+    /// What was read out of a damaged snapshot. Damage may have changed it, so the journal's word counts more.
+    salvaged: HashSet<String>,
 }
 
 impl State {
     /// Tells whether a message of that id, or, without one, of those bytes, is there.
     pub(crate) fn has(&self, message: &Message) -> bool {
         self.messages.iter().any(|known| same(known, message))
+    }
+
+    /// Puts a message in the place of the one with its name.
+    fn replace(&mut self, message: Message) {
+        if let Some(old) = self.messages.iter_mut().find(|old| same(old, &message)) {
+            *old = message;
+        }
     }
 
     /// Takes out messages that stand there a second time: jcode writes them so after it has replayed a journal that was
@@ -377,6 +398,11 @@ fn ids(messages: &[Message]) -> HashSet<String> {
 fn merge(primary: Option<Snapshot>, backup: Option<Snapshot>) -> State {
     let state = |snapshot: Snapshot| State {
         base: snapshot.meta.updated_at,
+        salvaged: if snapshot.repaired {
+            ids(&snapshot.messages)
+        } else {
+            HashSet::new()
+        },
         meta: snapshot.meta,
         messages: snapshot.messages,
         counts: snapshot.counts,
@@ -386,6 +412,7 @@ fn merge(primary: Option<Snapshot>, backup: Option<Snapshot>) -> State {
             let mut base = state(backup);
             for message in primary.messages {
                 if !base.has(&message) {
+                    base.salvaged.insert(name_of(&message));
                     base.messages.push(message);
                 }
             }
@@ -398,6 +425,7 @@ fn merge(primary: Option<Snapshot>, backup: Option<Snapshot>) -> State {
             messages: Vec::new(),
             counts: Counts::default(),
             base: None,
+            salvaged: HashSet::new(),
         },
     }
 }
@@ -482,6 +510,8 @@ fn apply(
         if known.insert(name_of(&message)) {
             fresh += 1;
             state.messages.push(message);
+        } else if state.salvaged.contains(&name_of(&message)) {
+            state.replace(message);
         } else {
             journal.repeated += 1;
         }

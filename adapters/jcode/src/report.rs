@@ -35,7 +35,11 @@ pub(crate) fn snapshot(
                     bytes.len()
                 ),
             ),
-            _ => (
+            Some(_) => (
+                IssueKind::Corrupt,
+                "the snapshot is not clean JSON".to_owned(),
+            ),
+            None => (
                 IssueKind::Corrupt,
                 "the snapshot is no JSON object".to_owned(),
             ),

@@ -14,7 +14,9 @@ use takeup_core::time::Time;
 use crate::alive::{Answer, Marker, Signs, judge, time};
 use crate::calls::argument;
 use crate::home::{Home, Key, Part};
-use crate::list::{Brief, Listing, Todo, in_parallel, list, marker, markers, streaming, todos};
+use crate::list::{
+    Brief, Depth, Listing, Todo, in_parallel, list, marker, markers, streaming, todos,
+};
 use crate::load::{Loaded, load};
 use crate::processes::Processes;
 use crate::shown::{line, lines};
@@ -53,6 +55,20 @@ impl Judged {
         matches!(self.answer.liveness, Liveness::Crashed { .. })
     }
 
+    /// A session that ended in good order while calls had no result was left in the middle all the same.
+    fn interrupt_open(&mut self) {
+        let in_the_middle = matches!(self.answer.liveness, Liveness::Ended { .. })
+            && self.answer.interruption.is_none()
+            && !self.brief.open.is_empty();
+        if in_the_middle {
+            self.answer.interruption = Some(Interruption {
+                reason: InterruptionReason::Closed,
+                proof: "it ended while calls had no result".to_owned(),
+                until: None,
+            });
+        }
+    }
+
     /// Returns when it crashed, as jcode reckons it: when it was last marked active, else its last write.
     fn crashed_at(&self) -> Option<Time> {
         let at = self
@@ -67,7 +83,11 @@ impl Judged {
 impl Source<'_> {
     /// Lists sessions, newest first.
     pub(crate) fn sessions(&self, query: &SessionQuery) -> Found<Session> {
-        let Listing { briefs, issues } = list(self.home);
+        let Listing {
+            briefs,
+            names,
+            issues,
+        } = list(self.home);
         let (markers, marker_issues) = markers(self.home);
         let mut found = Found {
             items: Vec::new(),
@@ -92,29 +112,27 @@ impl Source<'_> {
         }
         let read_whole = judged.len().min(READ_WHOLE);
         let (newest, older) = judged.split_at_mut(read_whole);
-        let briefs: Vec<&Brief> = newest.iter().map(|judged| &judged.brief).collect();
-        let whole = in_parallel(&briefs, |brief| {
-            if brief.whole {
-                Ok(None)
-            } else {
-                load(self.home, &brief.key).map(|loaded| loaded.map(Brief::of))
+        for (part, depth) in [(&mut *newest, Depth::Whole), (&mut *older, Depth::Tail)] {
+            let briefs: Vec<&Brief> = part.iter().map(|judged| &judged.brief).collect();
+            let deeper = in_parallel(&briefs, |brief| names.deepen(self.home, brief, depth));
+            for (judged, deeper) in part.iter_mut().zip(deeper) {
+                match deeper {
+                    Ok(Some(brief)) => judged.brief = brief,
+                    Ok(None) => {}
+                    Err(issue) => found.issues.push(issue),
+                }
+                judged.interrupt_open();
+                found.issues.append(&mut judged.brief.issues);
             }
-        });
-        for (judged, whole) in newest.iter_mut().zip(whole) {
-            match whole {
-                Ok(Some(brief)) => judged.brief = brief,
-                Ok(None) => {}
-                Err(issue) => found.issues.push(issue),
-            }
+        }
+        for judged in newest {
             let (todos, intention, issues) = todos(self.home, &judged.brief.key);
-            found.issues.append(&mut judged.brief.issues);
             found.issues.extend(issues);
             found
                 .items
                 .extend(self.session_of(judged, &todos, intention.as_deref()));
         }
         for judged in older {
-            found.issues.append(&mut judged.brief.issues);
             found.items.extend(self.session_of(judged, &[], None));
         }
         found
@@ -160,16 +178,6 @@ impl Source<'_> {
                 interruption.proof,
                 copy.as_str()
             );
-        }
-        let in_the_middle = matches!(answer.liveness, Liveness::Ended { .. })
-            && answer.interruption.is_none()
-            && !brief.open.is_empty();
-        if in_the_middle {
-            answer.interruption = Some(Interruption {
-                reason: InterruptionReason::Closed,
-                proof: "it ended while calls had no result".to_owned(),
-                until: None,
-            });
         }
         answer
     }
@@ -274,11 +282,12 @@ impl Source<'_> {
         let brief = Brief::of(loaded);
         let marker = marker(self.home, &brief.key).unwrap_or(Marker::None);
         let answer = self.judge(&brief, &marker, None);
-        let judged = Judged {
+        let mut judged = Judged {
             brief,
             answer,
             group: None,
         };
+        judged.interrupt_open();
         self.session_of(&judged, &todos, intention.as_deref())
     }
 }

@@ -1,0 +1,194 @@
+use super::*;
+
+fn home(files: &[(&str, &str)]) -> (tempfile::TempDir, Home, Env) {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        takeup_core::files::write_atomic(&folder.path().join(name), text.as_bytes(), 0o600)
+            .unwrap();
+    }
+    let env = Env::of([("HOME", folder.path())], "/");
+    let home = Home::at(folder.path());
+    (folder, home, env)
+}
+
+/// Does what the caller of a plan does.
+fn apply(plan: &EditPlan) {
+    for edit in &plan.edits {
+        let there = std::fs::read(&edit.path).ok();
+        assert_eq!(there, edit.before, "{}", edit.path.display());
+        match &edit.after {
+            Some(after) => {
+                std::fs::create_dir_all(edit.path.parent().unwrap()).unwrap();
+                takeup_core::files::write_atomic(&edit.path, after, edit.mode).unwrap();
+            }
+            None => std::fs::remove_file(&edit.path).unwrap(),
+        }
+    }
+}
+
+fn text(home: &Home, name: &str) -> String {
+    std::fs::read_to_string(home.root().join(name)).unwrap()
+}
+
+#[test]
+fn comments_and_hooks_of_others_stay_and_still_run() {
+    let config = "# mine\n[display]\nexternal_sessions = false # keep\n\n[hooks]\n# tell me\nturn_end = \"~/bin/notify --sound 'a b'\" # loud\nsession_start = \"\"\npost_tool = [\"log-tool\"]\nturn_start = \"other\"\n";
+    let (_folder, home, env) = home(&[("config.toml", config)]);
+    apply(&install(&home, &env, &Scope::User).unwrap());
+    let after = text(&home, "config.toml");
+    for kept in [
+        "# mine\n",
+        "external_sessions = false # keep",
+        "# tell me\n",
+        " # loud",
+        "turn_start = \"other\"",
+    ] {
+        assert!(after.contains(kept), "{kept}\n{after}");
+    }
+    let document: DocumentMut = after.parse().unwrap();
+    let hook = |event: &str| {
+        document["hooks"][event]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    assert_eq!(hook("session_start"), "git-takeup hook jcode session_start");
+    assert_eq!(hook("session_end"), "git-takeup hook jcode session_end");
+    // jcode splits the line as a shell would, and runs the words.
+    let words = shlex::split(&hook("turn_end")).unwrap();
+    let notify = format!("{}/bin/notify", home.root().display());
+    assert_eq!(
+        words,
+        [
+            "sh",
+            "-c",
+            "git-takeup hook jcode turn_end; exec \"$@\"",
+            "takeup",
+            &notify,
+            "--sound",
+            "a b"
+        ]
+    );
+    let list = document["hooks"]["post_tool"].as_array().unwrap();
+    let list: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
+    assert_eq!(list, ["log-tool", "git-takeup hook jcode post_tool"]);
+    assert_eq!(
+        state(&home, &env, &Scope::User),
+        IntegrationState::Installed
+    );
+    assert!(
+        install(&home, &env, &Scope::User).unwrap().edits.is_empty(),
+        "twice equals once"
+    );
+}
+
+#[test]
+fn a_chained_hook_runs_both_commands() {
+    let (folder, home, env) = home(&[("config.toml", "[hooks]\nturn_end = \"touch theirs\"\n")]);
+    apply(&install(&home, &env, &Scope::User).unwrap());
+    let document: DocumentMut = text(&home, "config.toml").parse().unwrap();
+    let words = shlex::split(document["hooks"]["turn_end"].as_str().unwrap()).unwrap();
+    let bin = folder.path().join("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    let ours = bin.join("git-takeup");
+    takeup_core::files::write_atomic(&ours, b"#!/bin/sh\necho \"$@\" > ours; exit 3\n", 0o755)
+        .unwrap();
+    let path = format!(
+        "{}:{}",
+        bin.display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
+    let status = std::process::Command::new(&words[0])
+        .args(&words[1..])
+        .env("PATH", path)
+        .current_dir(folder.path())
+        .status()
+        .unwrap();
+    assert!(status.success(), "theirs decides");
+    assert_eq!(text(&home, "ours"), "hook jcode turn_end\n");
+    assert_eq!(text(&home, "theirs"), "");
+}
+
+#[test]
+fn removal_takes_out_only_what_is_ours() {
+    let config = "[hooks]\nturn_end = \"notify\"\n";
+    let mcp = "{\n  \"servers\": {\n    \"files\": { \"command\": \"files\", \"env\": { \"TOKEN\": \"x\" } }\n  }\n}\n";
+    let (_folder, home, env) = home(&[("config.toml", config), ("mcp.json", mcp)]);
+    apply(&install(&home, &env, &Scope::User).unwrap());
+    let servers: serde_json::Value = serde_json::from_str(&text(&home, "mcp.json")).unwrap();
+    assert_eq!(servers["servers"]["takeup"]["command"], "git-takeup");
+    assert_eq!(
+        servers["servers"]["takeup"]["args"],
+        serde_json::json!(["mcp"])
+    );
+    assert_eq!(servers["servers"]["files"]["env"]["TOKEN"], "x");
+    assert!(text(&home, "skills/takeup/SKILL.md").starts_with("---\nname: takeup\n"));
+    // Edited since: the caller cannot put the old bytes back.
+    let edited = format!("# added later\n{}", text(&home, "config.toml"));
+    takeup_core::files::write_atomic(&home.root().join("config.toml"), edited.as_bytes(), 0o600)
+        .unwrap();
+    apply(&uninstall(&home, &Scope::User).unwrap());
+    assert_eq!(
+        text(&home, "config.toml"),
+        format!("# added later\n{config}")
+    );
+    let servers: serde_json::Value = serde_json::from_str(&text(&home, "mcp.json")).unwrap();
+    let before: serde_json::Value = serde_json::from_str(mcp).unwrap();
+    assert_eq!(servers, before);
+    assert!(!home.root().join("skills/takeup/SKILL.md").exists());
+    assert_eq!(state(&home, &env, &Scope::User), IntegrationState::Absent);
+}
+
+#[test]
+fn files_that_cannot_be_read_are_not_changed() {
+    for (name, text) in [
+        ("config.toml", "[hooks\n"),
+        ("config.toml", "hooks = 3\n"),
+        ("mcp.json", "{ \"servers\": 3 }"),
+        ("mcp.json", "{,}"),
+    ] {
+        let (_folder, home, env) = home(&[(name, text)]);
+        assert!(install(&home, &env, &Scope::User).is_err(), "{text}");
+        assert_eq!(
+            std::fs::read_to_string(home.root().join(name)).unwrap(),
+            text
+        );
+        assert!(matches!(
+            state(&home, &env, &Scope::User),
+            IntegrationState::Outdated { .. }
+        ));
+    }
+}
+
+#[test]
+fn an_empty_home_is_integrated_and_left_as_it_was() {
+    let (_folder, home, env) = home(&[]);
+    let plan = install(&home, &env, &Scope::User).unwrap();
+    assert!(
+        plan.edits
+            .iter()
+            .all(|edit| edit.before.is_none() && edit.mode == 0o600)
+    );
+    apply(&plan);
+    apply(&uninstall(&home, &Scope::User).unwrap());
+    assert_eq!(state(&home, &env, &Scope::User), IntegrationState::Absent);
+    let project = Scope::Project {
+        root: "/repo".into(),
+    };
+    assert!(install(&home, &env, &project).is_err());
+}
+
+#[test]
+fn an_import_of_other_settings_is_not_prevented() {
+    let (folder, home, env) = home(&[]);
+    std::fs::create_dir_all(folder.path().join(".codex")).unwrap();
+    takeup_core::files::write_atomic(&folder.path().join(".codex/config.toml"), b"", 0o600)
+        .unwrap();
+    let plan = install(&home, &env, &Scope::User).unwrap();
+    assert!(
+        plan.edits
+            .iter()
+            .all(|edit| !edit.path.ends_with("mcp.json"))
+    );
+    assert!(plan.notes.iter().any(|note| note.contains("mcp.json")));
+}
