@@ -10,6 +10,8 @@ mod histories;
 mod install;
 #[path = "hooks/managers.rs"]
 mod managers;
+#[path = "hooks/sessions.rs"]
+mod sessions;
 #[path = "hooks/unhindered.rs"]
 mod unhindered;
 

@@ -1,0 +1,195 @@
+//! The doctor, and what keeps the disk bounded (case P13).
+use super::*;
+
+fn doctor(scratch: &Scratch, args: &[&str]) -> Value {
+    let args = [&["doctor", "--json"], args].concat();
+    scratch.takeup(&args).json()
+}
+
+/// The verdict of a check, the worst where there are several.
+fn verdict_of(answer: &Value, check: &str) -> Option<String> {
+    let order = |verdict: &str| {
+        ["ok", "warn", "fail"]
+            .iter()
+            .position(|one| *one == verdict)
+    };
+    answer["data"]["findings"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{answer:#}"))
+        .iter()
+        .filter(|finding| finding["check"] == check)
+        .map(|finding| finding["verdict"].as_str().unwrap().to_owned())
+        .max_by_key(|verdict| order(verdict))
+}
+
+#[test]
+fn a_repository_in_good_order_has_nothing_to_look_at() {
+    let scratch = Scratch::new(PROGRAM);
+    let before = picture(&scratch.path(), &|_| false);
+    let answer = doctor(&scratch, &[]);
+    assert_eq!(
+        picture(&scratch.path(), &|_| false),
+        before,
+        "looking wrote something"
+    );
+    assert_eq!(answer["data"]["verdict"], "ok", "{answer:#}");
+    scratch.takeup(&["init"]).exits(0);
+    scratch.takeup(&["hooks", "install"]).exits(0);
+    leave(&scratch, &scratch.repo(), "task", "s1");
+    let before = picture(&scratch.path(), &|_| false);
+    let answer = doctor(&scratch, &[]);
+    assert_eq!(
+        picture(&scratch.path(), &|_| false),
+        before,
+        "looking wrote something"
+    );
+    assert_eq!(answer["data"]["verdict"], "ok", "{answer:#}");
+    for check in ["git", "places", "repository", "tokens", "ledger", "hooks"] {
+        assert_eq!(verdict_of(&answer, check).as_deref(), Some("ok"), "{check}");
+    }
+}
+
+#[test]
+fn every_finding_says_what_to_do_and_fix_asks_first() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["hooks", "install"]).exits(0);
+    leave(&scratch, &scratch.repo(), "task", "s1");
+    let state = scratch.repo().join(".git/takeup");
+    // A torn line, a temporary file of long ago, a hook that was overwritten, a place that is gone, a HEAD nobody saw.
+    let journal = state.join("journal.jsonl");
+    let mut content = fs::read(&journal).unwrap();
+    content.extend_from_slice(b"{\"v\":1,\"seq\":99,\"tra");
+    fs::write(&journal, content).unwrap();
+    let temporary = state.join(".takeup-tmp-old");
+    fs::write(&temporary, "x").unwrap();
+    let long_ago = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000);
+    fs::File::options()
+        .write(true)
+        .open(&temporary)
+        .unwrap()
+        .set_modified(long_ago)
+        .unwrap();
+    fs::write(scratch.repo().join(".git/hooks/post-commit"), "#!/bin/sh\n").unwrap();
+    scratch.git(&["commit", "-q", "--allow-empty", "-m", "unseen"]);
+    let other = scratch.path().join("other");
+    fs::create_dir(&other).unwrap();
+    scratch.git_in(&other, &["init", "-q"]);
+    scratch.takeup_in(&other, &["init"]).exits(0);
+    fs::remove_dir_all(&other).unwrap();
+
+    let answer = doctor(&scratch, &[]);
+    for (check, verdict) in [
+        ("ledger", "warn"),
+        ("ledger-temporary", "warn"),
+        ("hook-post-commit", "warn"),
+        ("places", "warn"),
+    ] {
+        assert_eq!(
+            verdict_of(&answer, check).as_deref(),
+            Some(verdict),
+            "{check}: {answer:#}"
+        );
+    }
+    for finding in answer["data"]["findings"].as_array().unwrap() {
+        let advised = finding["advice"].is_string();
+        assert!(advised || finding["verdict"] == "ok", "{finding:#}");
+    }
+    // Without a yes nothing happens.
+    let before = picture(&scratch.path(), &|_| false);
+    let unasked = scratch
+        .takeup(&["doctor", "--fix", "--json"])
+        .exits(3)
+        .json();
+    assert_eq!(unasked["error"]["code"], "confirmation-needed");
+    assert!(
+        unasked["error"]["hint"]
+            .as_str()
+            .unwrap()
+            .contains(".takeup-tmp-old")
+    );
+    assert_eq!(picture(&scratch.path(), &|_| false), before);
+
+    let mended = doctor(&scratch, &["--fix", "--yes"]);
+    for one in mended["data"]["mended"].as_array().unwrap() {
+        assert!(one["error"].is_null(), "{one:#}");
+    }
+    assert!(!temporary.exists());
+    assert_eq!(
+        verdict_of(&mended, "ledger").as_deref(),
+        Some("ok"),
+        "{mended:#}"
+    );
+    assert_eq!(verdict_of(&mended, "places").as_deref(), Some("ok"));
+    assert_eq!(verdict(&scratch, &scratch.repo()), "resume-verification");
+    // What was torn is kept.
+    let kept = fs::read_dir(&state)
+        .unwrap()
+        .flatten()
+        .any(|entry| entry.file_name().to_string_lossy().starts_with("torn-"));
+    assert!(kept);
+    // Other people's hooks are theirs.
+    assert_eq!(
+        fs::read_to_string(scratch.repo().join(".git/hooks/post-commit")).unwrap(),
+        "#!/bin/sh\n"
+    );
+}
+
+#[test]
+fn damaged_tokens_and_places_fail_and_are_moved_aside_on_request() {
+    let scratch = Scratch::new(PROGRAM);
+    leave(&scratch, &scratch.repo(), "task", "s1");
+    let token = scratch.repo().join(".git/takeup/worktree-id");
+    let places = scratch.home().join(".local/state/takeup/places.json");
+    for file in [&token, &places] {
+        fs::write(file, [0; 20]).unwrap();
+    }
+    let answer = scratch.takeup(&["doctor", "--json"]).exits(1).json();
+    assert_eq!(verdict_of(&answer, "tokens").as_deref(), Some("fail"));
+    assert_eq!(verdict_of(&answer, "places").as_deref(), Some("fail"));
+    doctor(&scratch, &["--fix", "--yes"]);
+    for file in [&token, &places] {
+        assert!(!file.exists());
+        let mut kept = file.clone().into_os_string();
+        kept.push(".damaged");
+        assert_eq!(fs::read(kept).unwrap(), [0; 20]);
+    }
+    // The task is not taken for one of this place.
+    scratch.takeup(&["init"]).exits(0);
+    assert_eq!(verdict(&scratch, &scratch.repo()), "mismatched-repository");
+}
+
+/// A hundred closed tasks stay, the rest moves into the archive; what anybody reads stays small.
+#[test]
+fn closed_tasks_leave_the_hot_path() {
+    let scratch = Scratch::new(PROGRAM);
+    let count = 104;
+    for n in 0..count {
+        let task = format!("task-{n}");
+        scratch
+            .takeup(&["start", &task, "--session", "s", "--no-checks"])
+            .exits(0);
+        scratch
+            .takeup(&["abandon", &task, "--session", "s"])
+            .exits(0);
+    }
+    let objects = scratch.git(&["count-objects", "-v"]);
+    let before = picture(&scratch.repo(), &|_| false);
+    let preview = scratch
+        .takeup(&["gc", "--dry-run", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(picture(&scratch.repo(), &|_| false), before);
+    let done = scratch.takeup(&["gc", "--json"]).exits(0).json();
+    assert_eq!(preview["data"]["items"], done["data"]["items"]);
+    assert_eq!(done["data"]["items"].as_array().unwrap().len(), count - 100);
+    assert!(
+        scratch
+            .repo()
+            .join(".git/takeup/archive/task-0.json")
+            .exists()
+    );
+    let again = scratch.takeup(&["gc", "--json"]).exits(0).json();
+    assert_eq!(again["data"]["items"].as_array().unwrap().len(), 0);
+    assert_eq!(scratch.git(&["count-objects", "-v"]), objects);
+    assert_eq!(scratch.git(&["status", "--porcelain"]), "");
+}

@@ -1,0 +1,182 @@
+//! Case P17: each shape gets the right verdict, or is refused by its name.
+use std::os::unix::ffi::OsStrExt as _;
+
+use super::*;
+
+/// Left, compatible; changed, stale; restored, compatible again. The repository itself is untouched.
+fn full_circle(scratch: &Scratch, root: &Path, file: &Path) {
+    leave(scratch, root, "task", "s1");
+    assert_eq!(verdict(scratch, root), "resume-verification");
+    let content = fs::read(file).unwrap();
+    fs::write(file, [&content[..], b"changed\n"].concat()).unwrap();
+    assert_eq!(verdict(scratch, root), "stale-task");
+    fs::write(file, content).unwrap();
+    assert_eq!(verdict(scratch, root), "resume-verification");
+}
+
+fn made(scratch: &Scratch, name: &str, options: &[&str]) -> Option<std::path::PathBuf> {
+    let root = scratch.path().join(name);
+    fs::create_dir(&root).unwrap();
+    let init = [&["init", "-q", "-b", "main"], options].concat();
+    if !scratch.git_may_fail(&root, &init).status.success() {
+        println!("skipped: this git cannot {init:?}");
+        return None;
+    }
+    fs::write(root.join("f"), "one\n").unwrap();
+    scratch.git_in(&root, &["add", "f"]);
+    scratch.git_in(&root, &["commit", "-q", "-m", "first"]);
+    Some(root)
+}
+
+#[test]
+fn object_and_reference_formats() {
+    let scratch = Scratch::new(PROGRAM);
+    for (name, option) in [
+        ("sha256", "--object-format=sha256"),
+        ("reftable", "--ref-format=reftable"),
+    ] {
+        if let Some(root) = made(&scratch, name, &[option]) {
+            full_circle(&scratch, &root, &root.join("f"));
+        }
+    }
+}
+
+#[test]
+fn partial_clones_and_sparse_checkouts() {
+    let scratch = Scratch::new(PROGRAM);
+    let source = made(&scratch, "source", &[]).unwrap();
+    fs::create_dir(source.join("in")).unwrap();
+    fs::create_dir(source.join("out")).unwrap();
+    for path in ["in/a", "out/b"] {
+        fs::write(source.join(path), path).unwrap();
+    }
+    scratch.git_in(&source, &["add", "-A"]);
+    scratch.git_in(&source, &["commit", "-q", "-m", "more"]);
+    scratch.git_in(&source, &["config", "uploadpack.allowFilter", "true"]);
+    let url = format!("file://{}", source.display());
+    scratch.git_in(
+        &scratch.path(),
+        &["clone", "-q", "--filter=blob:none", &url, "partial"],
+    );
+    let partial = scratch.path().join("partial");
+    scratch.git_in(&partial, &["config", "core.repositoryFormatVersion", "1"]);
+    scratch.git_in(&partial, &["config", "extensions.partialClone", "origin"]);
+    full_circle(&scratch, &partial, &partial.join("f"));
+
+    for index in ["--no-sparse-index", "--sparse-index"] {
+        let name = format!("sparse{index}");
+        scratch.git_in(&scratch.path(), &["clone", "-q", "source", &name]);
+        let sparse = scratch.path().join(&name);
+        scratch.git_in(&sparse, &["sparse-checkout", "set", index, "in"]);
+        assert!(!sparse.join("out").exists());
+        full_circle(&scratch, &sparse, &sparse.join("in/a"));
+    }
+}
+
+#[test]
+fn a_git_folder_without_head_belongs_to_the_repository_around_it() {
+    let scratch = Scratch::new(PROGRAM);
+    let sub = scratch.repo().join("sub");
+    fs::create_dir_all(sub.join(".git/ai")).unwrap();
+    full_circle(&scratch, &sub, &scratch.repo().join("a.txt"));
+    let answer = scratch.takeup_in(&sub, &["inspect", "--json"]).json();
+    assert_eq!(
+        answer["data"]["repository"]["root"],
+        scratch.repo().to_str().unwrap()
+    );
+    assert!(!sub.join(".git/takeup").exists());
+}
+
+#[test]
+fn any_change_inside_a_submodule_is_a_change() {
+    let scratch = Scratch::new(PROGRAM);
+    let library = made(&scratch, "library", &[]).unwrap();
+    scratch.git(&[
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "--quiet",
+        "add",
+        library.to_str().unwrap(),
+        "lib",
+    ]);
+    scratch.git(&["commit", "-q", "-m", "with a submodule"]);
+    let repo = scratch.repo();
+    let inner = repo.join("lib");
+    leave(&scratch, &repo, "task", "s1");
+    assert_eq!(verdict(&scratch, &repo), "resume-verification");
+    for (change, undo) in [
+        (
+            &["sh", "-c", "echo x >> f"],
+            &["git", "checkout", "-q", "f"][..],
+        ),
+        (&["sh", "-c", "echo x > untracked"], &["rm", "untracked"]),
+        (
+            &["sh", "-c", "git commit -q --allow-empty -m moved"],
+            &["git", "reset", "-q", "--hard", "HEAD~1"],
+        ),
+    ] {
+        for (command, expected) in [(&change[..], "stale-task"), (undo, "resume-verification")] {
+            let mut run = Command::new(command[0]);
+            scratch.dress(&mut run);
+            assert!(
+                run.current_dir(&inner)
+                    .args(&command[1..])
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+            assert_eq!(verdict(&scratch, &repo), expected, "{command:?}");
+        }
+    }
+}
+
+#[test]
+fn work_trees_of_a_bare_repository_work_and_the_bare_one_is_refused() {
+    let scratch = Scratch::new(PROGRAM);
+    let bare = scratch.path().join("bare.git");
+    scratch.git_in(
+        &scratch.path(),
+        &["clone", "-q", "--bare", "repo", "bare.git"],
+    );
+    scratch.git_in(&bare, &["config", "extensions.worktreeConfig", "true"]);
+    scratch.git_in(&bare, &["worktree", "add", "-q", "../tree", "main"]);
+    let tree = scratch.path().join("tree");
+    let before = picture(&bare, &|_| false);
+    let refused = scratch
+        .takeup_in(&bare, &["inspect", "--json"])
+        .exits(1)
+        .json();
+    assert_eq!(refused["error"]["code"], "bare-repository");
+    assert_eq!(picture(&bare, &|_| false), before);
+    full_circle(&scratch, &tree, &tree.join("a.txt"));
+}
+
+#[test]
+fn unborn_branches_and_odd_names() {
+    let scratch = Scratch::new(PROGRAM);
+    let root = scratch.path().join("unborn");
+    fs::create_dir(&root).unwrap();
+    scratch.git_in(&root, &["init", "-q"]);
+    let odd = root.join(std::ffi::OsStr::from_bytes(b"new\nline \xff\x1b[31m"));
+    fs::write(&odd, "odd\n").unwrap();
+    full_circle(&scratch, &root, &odd);
+    fs::remove_file(&odd).unwrap();
+    let shown = scratch.takeup_in(&root, &["inspect"]);
+    assert!(!shown.stdout.contains('\u{1b}'), "{:?}", shown.stdout);
+    assert_eq!(verdict(&scratch, &root), "stale-task");
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_by_its_kind() {
+    let scratch = Scratch::new(PROGRAM);
+    let refused = scratch
+        .takeup_in(&scratch.home(), &["inspect", "--json"])
+        .exits(1)
+        .json();
+    assert_eq!(refused["error"]["code"], "not-a-repository");
+    fs::write(scratch.repo().join(".git/HEAD"), "nonsense\n").unwrap();
+    let refused = scratch.takeup(&["inspect", "--json"]).json();
+    assert_eq!(refused["ok"], false);
+    assert!(!scratch.repo().join(".git/takeup").exists());
+}

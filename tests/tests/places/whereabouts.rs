@@ -1,0 +1,96 @@
+//! Cases P8 and P9.
+use super::*;
+
+#[test]
+fn a_moved_repository_is_relocated_and_a_copy_is_a_copy() {
+    let scratch = Scratch::new(PROGRAM);
+    leave(&scratch, &scratch.repo(), "t1", "s1");
+    let moved = scratch.path().join("moved");
+    fs::rename(scratch.repo(), &moved).unwrap();
+    let ledger = || fs::read(moved.join(".git/takeup/journal.jsonl")).unwrap();
+    let before = ledger();
+    let found = candidates(&scratch, &moved);
+    assert_eq!(found[0].1, "mismatched-repository");
+    assert!(found[0].2.contains(&"relocated".to_owned()), "{found:?}");
+    assert!(
+        found[0].2.contains(&"content-equal".to_owned()),
+        "{found:?}"
+    );
+    scratch
+        .takeup_in(&moved, &["resume", "t1", "--confirm"])
+        .exits(1);
+    assert_eq!(ledger(), before, "looking and refusing wrote something");
+
+    let copied = scratch.path().join("copied");
+    copy(&moved, &copied);
+    let found = candidates(&scratch, &copied);
+    assert_eq!(found[0].1, "mismatched-repository");
+    assert!(found[0].2.contains(&"copied".to_owned()), "{found:?}");
+
+    // Another repository at the old place has nothing to do with it.
+    fs::create_dir(scratch.repo()).unwrap();
+    scratch.git(&["init", "-q"]);
+    let answer = scratch.takeup(&["inspect", "--json"]);
+    assert!(!answer.stdout.contains("\"t1\""), "{}", answer.stdout);
+
+    // The move is confirmed, and the task can be taken up.
+    scratch.takeup_in(&moved, &["init", "--moved"]).exits(0);
+    assert_eq!(verdict(&scratch, &moved), "resume-verification");
+    // The copy becomes a place of its own; the task stays with the original.
+    scratch.takeup_in(&copied, &["init", "--copied"]).exits(0);
+    assert!(
+        candidates(&scratch, &copied)
+            .iter()
+            .all(|one| one.1 != "resume-verification")
+    );
+    assert_eq!(verdict(&scratch, &moved), "resume-verification");
+    scratch
+        .takeup_in(&moved, &["resume", "t1", "--session", "s2", "--confirm"])
+        .exits(0);
+}
+
+#[test]
+fn a_link_is_the_same_place_and_like_names_are_not() {
+    let scratch = Scratch::new(PROGRAM);
+    let link = scratch.path().join("link");
+    std::os::unix::fs::symlink(scratch.repo(), &link).unwrap();
+    leave(&scratch, &link, "by-link", "s1");
+    assert_eq!(verdict(&scratch, &scratch.repo()), "resume-verification");
+    assert_eq!(verdict(&scratch, &link), "resume-verification");
+
+    let mut places = Vec::new();
+    for (name, content) in [("a-b/c", "one\n"), ("a/b-c", "two\n")] {
+        let folder = scratch.path().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        scratch.git_in(&folder, &["init", "-q", "-b", "main"]);
+        fs::write(folder.join("f"), content).unwrap();
+        scratch.git_in(&folder, &["add", "f"]);
+        scratch.git_in(&folder, &["commit", "-q", "-m", "first"]);
+        leave(&scratch, &folder, "same", "same");
+        places.push(folder);
+    }
+    fs::write(places[0].join("f"), "changed\n").unwrap();
+    assert_eq!(verdict(&scratch, &places[0]), "stale-task");
+    assert_eq!(verdict(&scratch, &places[1]), "resume-verification");
+}
+
+#[test]
+fn a_work_tree_that_was_removed_and_made_anew_is_another_one() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.git(&["worktree", "add", "-q", "../w", "-b", "w"]);
+    let linked = scratch.path().join("w");
+    leave(&scratch, &linked, "there", "s1");
+    let codes = |folder: &Path| candidates(&scratch, folder)[0].2.clone();
+    assert_eq!(verdict(&scratch, &linked), "resume-verification");
+    assert!(codes(&scratch.repo()).contains(&"other-worktree".to_owned()));
+    scratch.git(&["worktree", "remove", "../w"]);
+    scratch.git(&["worktree", "add", "-q", "../w", "w"]);
+    assert_eq!(verdict(&scratch, &linked), "mismatched-repository");
+    assert!(codes(&linked).contains(&"worktree-gone".to_owned()));
+    // A task of the new one is its own.
+    leave(&scratch, &linked, "anew", "s2");
+    let found = candidates(&scratch, &linked);
+    let by_task = |task: &str| found.iter().find(|one| one.0 == task).unwrap().1.clone();
+    assert_eq!(by_task("anew"), "resume-verification");
+    assert_eq!(by_task("there"), "mismatched-repository");
+}
