@@ -6,8 +6,10 @@ mod caller;
 mod candidates;
 mod changes;
 mod close;
+mod diff;
 mod effects;
 mod error;
+mod hook;
 mod inspect;
 mod prove;
 mod resume;
@@ -24,7 +26,9 @@ pub use caller::Caller;
 pub use candidates::{Candidate, IdentityView, ReasonView, RecordView};
 pub use changes::{Changed, ChangedPlace, Changes, Verb};
 pub use close::{AbandonRequest, Closed, FinishRequest, abandon, finish};
+pub use diff::{DiffView, PathPatch, diff};
 pub use error::{Choice, EngineError};
+pub use hook::{agent_hook, is_used_at, notice};
 pub use inspect::{InspectRequest, Inspection, RepositoryView, inspect};
 pub use prove::{
     CheckView, Evaluation, NextStep, PlanEdit, RunReport, Which, add_evidence, edit_plan, evaluate,

@@ -1,5 +1,9 @@
 //! Changes to other people's files: planned as edits that can be shown, applied atomically, put back byte for byte.
+mod registry;
+
 use std::path::PathBuf;
+
+pub use registry::{Done, IntegrationError, install, uninstall};
 
 use serde::{Deserialize, Serialize};
 

@@ -142,6 +142,21 @@ pub struct RecordView {
     pub after: Option<String>,
 }
 
+impl RecordView {
+    /// Shows a record at the moment `now`.
+    pub(super) fn of(recorded: &Recorded, now: Time) -> Self {
+        Self {
+            event: recorded.provenance.event,
+            at: recorded.provenance.at,
+            age_seconds: now.since(recorded.provenance.at) / 1000,
+            head: recorded.tree.head.as_ref().map(ToString::to_string),
+            branch: recorded.tree.branch.clone(),
+            provisional: recorded.provenance.provisional,
+            after: recorded.provenance.after.clone(),
+        }
+    }
+}
+
 impl IdentityView {
     /// Shows an identity of the ledger.
     pub fn of(identity: &Identity, title: &str) -> Self {
@@ -285,7 +300,6 @@ impl<'a> Gatherer<'a> {
         identity: &Identity,
     ) -> Result<Candidate, EngineError> {
         let whereabouts = self.site.whereabouts(&identity.place)?;
-        let doubtful = view.state.is_doubtful(identity);
         let liveness = self.liveness(
             &identity.session,
             identity.process.as_ref(),
@@ -324,13 +338,7 @@ impl<'a> Gatherer<'a> {
                 Some(SessionRef::new(identity.session.agent.clone(), id))
             }),
             whereabouts,
-            content: match self.content(whereabouts, identity.latest.as_ref()) {
-                Content::Equal | Content::Differs if doubtful => Content::RecordIncomplete(
-                    "the ledger is damaged, and a later record of this session may be lost"
-                        .to_owned(),
-                ),
-                content => content,
-            },
+            content: self.recorded_content(view, whereabouts, identity),
             movement: movement(
                 identity.latest.as_ref().map(|recorded| &recorded.tree),
                 &self.look.record,
@@ -554,19 +562,7 @@ impl<'a> Gatherer<'a> {
         Candidate {
             own: self.caller.session.as_ref() == Some(&session),
             resumed_to: facts.resumed_to.clone(),
-            left: left.map(|recorded| RecordView {
-                event: recorded.provenance.event,
-                at: recorded.provenance.at,
-                age_seconds: now.since(recorded.provenance.at) / 1000,
-                head: recorded
-                    .tree
-                    .head
-                    .as_ref()
-                    .map(|head| head.as_str().to_owned()),
-                branch: recorded.tree.branch.clone(),
-                provisional: recorded.provenance.provisional,
-                after: recorded.provenance.after.clone(),
-            }),
+            left: left.map(|recorded| RecordView::of(recorded, now)),
             verdict: judgement.verdict,
             liveness: facts.liveness.clone(),
             identity,
@@ -614,6 +610,23 @@ impl<'a> Gatherer<'a> {
         } else {
             Content::Differs
         }
+    }
+
+    /// Compares with what an identity recorded; where a later record of it may be lost, nothing is known.
+    fn recorded_content(
+        &self,
+        view: &View,
+        whereabouts: Whereabouts,
+        identity: &Identity,
+    ) -> Content {
+        let content = self.content(whereabouts, identity.latest.as_ref());
+        if matches!(content, Content::Equal | Content::Differs) && view.state.is_doubtful(identity)
+        {
+            return Content::RecordIncomplete(
+                "the ledger is damaged, and a later record of this session may be lost".to_owned(),
+            );
+        }
+        content
     }
 
     /// Compares with a tree id that the agent itself recorded.

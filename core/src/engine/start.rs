@@ -339,7 +339,7 @@ pub fn save(engine: &Engine<'_>, request: &SaveRequest) -> Result<Saved, EngineE
 }
 
 /// Returns the identity after a save, or `None` where nothing is new.
-fn saved_identity(
+pub(super) fn saved_identity(
     identity: &Identity,
     look: &Look,
     request: &SaveRequest,

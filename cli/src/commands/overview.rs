@@ -1,0 +1,153 @@
+//! `git takeup` alone: what is unfinished here, on one screen.
+use schemars::JsonSchema;
+use serde::Serialize;
+use takeup_core::background::{Seen, Store};
+use takeup_core::engine::{self, Engine, InspectRequest, Inspection, ReviewView};
+use takeup_core::env::Env;
+use takeup_core::error::Exit;
+use takeup_core::paths::path_of_text;
+use takeup_core::repository::known_places;
+use takeup_core::text;
+
+use super::inspect;
+use crate::context::Context;
+use crate::printer::{BOLD, CYAN, DIM, YELLOW, paint};
+use crate::reply::{Failure, Next, Reply};
+
+/// Arguments of the overview.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Args {
+    /// Every known repository
+    pub all: bool,
+}
+
+/// The answer of `git takeup`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OverviewData {
+    /// One for each place.
+    places: Vec<PlaceData>,
+    /// Known places that are gone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    gone: Vec<String>,
+}
+
+/// One place.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PlaceData {
+    /// What `inspect` says.
+    inspection: Inspection,
+    /// Questions that wait for a person.
+    reviews: Vec<ReviewView>,
+    /// Background tasks that were started below this work tree.
+    background: Vec<BackgroundData>,
+}
+
+/// A background task in brief.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct BackgroundData {
+    /// Its id.
+    id: String,
+    /// Its name.
+    name: String,
+    /// Its state in words.
+    state: String,
+    /// It is over.
+    over: bool,
+}
+
+pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
+    let mut gone = Vec::new();
+    let mut places = Vec::new();
+    if args.all {
+        let known = known_places(&context.env);
+        for place in known.items {
+            let root = path_of_text(&place.root).filter(|_| !place.gone);
+            match root.map(|root| at(context, &Env { cwd: root, ..context.env.clone() })) {
+                Some(Ok(place)) => places.push(place),
+                Some(Err(_)) | None => gone.push(place.root),
+            }
+        }
+    } else {
+        places.push(at(context, &context.env)?);
+    }
+    let summary = match places.as_slice() {
+        [one] if !args.all => inspect::summary(&one.inspection),
+        several => format!("{} place(s)", several.len()),
+    };
+    let mut out = String::new();
+    for place in &places {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(&page(place, context));
+    }
+    for root in &gone {
+        out.push_str(&format!("{} {root} is gone\n", paint(YELLOW, "known place:")));
+    }
+    if places.is_empty() && gone.is_empty() {
+        out.push_str("no repository is known yet\n");
+    }
+    let next = places
+        .first()
+        .and_then(|place| place.inspection.candidates.first())
+        .map(|first| Next { action: first.next.action.clone(), command: first.next.command.clone() });
+    let mut reply = Reply::new(summary, &OverviewData { places, gone }).human(out).exit(Exit::Done);
+    reply.next = next;
+    Ok(reply)
+}
+
+fn at(context: &Context, env: &Env) -> Result<PlaceData, Failure> {
+    let engine = Engine { env, ..context.engine() };
+    let inspection = engine::inspect(&engine, &InspectRequest::default())?;
+    let reviews = engine::reviews(&engine, None, false)?;
+    let background = background(context, &inspection.repository.root);
+    Ok(PlaceData { inspection, reviews, background })
+}
+
+/// Lists the background tasks below a work tree that run, or ended in the last day.
+fn background(context: &Context, root: &str) -> Vec<BackgroundData> {
+    let Ok(store) = Store::of(&context.env) else { return Vec::new() };
+    let Ok((seen, _)) = store.look_all(&*context.processes) else { return Vec::new() };
+    let Some(root) = path_of_text(root) else { return Vec::new() };
+    let recent = |task: &&Seen| {
+        let day = 86_400_000;
+        task.record.state.ended_at().is_none_or(|end| context.now().since(end) < day)
+    };
+    seen.iter()
+        .filter(|task| std::path::Path::new(&task.record.cwd).starts_with(&root))
+        .filter(recent)
+        .map(|task| BackgroundData {
+            id: task.record.id.to_string(),
+            name: task.record.label().to_owned(),
+            state: task.record.state.describe(),
+            over: task.record.state.is_over(),
+        })
+        .collect()
+}
+
+fn page(place: &PlaceData, context: &Context) -> String {
+    let mut out = inspect::page(&place.inspection, context, false);
+    for view in &place.reviews {
+        let id = view.review.review_id.as_str();
+        out.push_str(&format!(
+            "\n{} {} ({})\n  {}\n",
+            paint(YELLOW, "waits for a person:"),
+            text::one_line(&view.review.title, 120),
+            view.review.task_id,
+            paint(CYAN, format!("git takeup review show {id}"))
+        ));
+    }
+    if !place.background.is_empty() {
+        out.push_str(&format!("\n{}\n", paint(BOLD, "background")));
+        for task in &place.background {
+            out.push_str(&format!("  {}  {} {}\n", task.id, text::one_line(&task.name, 60), paint(DIM, &task.state)));
+        }
+    }
+    if !place.inspection.used && place.inspection.candidates.is_empty() {
+        out.push_str(&format!("{}\n", paint(CYAN, "git takeup start 'what the work is'")));
+    }
+    out
+}

@@ -1,0 +1,345 @@
+//! What the hooks of agents say: sessions begin and end, turns end, tools run. Recorded where takeup is used; elsewhere
+//! nothing is written and nothing is made.
+use std::path::Path;
+
+use super::start::{SaveRequest, record, saved_identity};
+use super::{
+    Caller, Candidate, Engine, EngineError, InspectRequest, PATIENCE, Site, effects, inspect, mask,
+};
+use crate::agent::{Agent, HookEvent, HookKind};
+use crate::fingerprint::{Look, ProvenanceEvent};
+use crate::identity::{Closing, Identity, OpenEffect, SessionRecord};
+use crate::ids::SessionRef;
+use crate::ledger::{Change, Transition, View};
+use crate::text;
+use crate::time::Time;
+use crate::verdict::Verdict;
+
+/// How many open calls of a session are kept.
+const EFFECTS: usize = 20;
+/// How long an argument is kept.
+const ARGUMENT: usize = 200;
+
+/// Takes what an agent's hook handed over. Returns what the agent should show its model, in the agent's own form.
+pub fn agent_hook(
+    engine: &Engine<'_>,
+    agent: &dyn Agent,
+    event: &str,
+    input: &[u8],
+) -> Result<Option<String>, EngineError> {
+    let said = agent.hook(engine.env, event, input)?;
+    if said.kind == HookKind::Ignored {
+        return Ok(None);
+    }
+    let mut env = engine.env.clone();
+    if let Some(cwd) = said.cwd.as_deref().filter(|cwd| cwd.is_absolute()) {
+        env.cwd = cwd.to_path_buf();
+    }
+    let engine = Engine {
+        env: &env,
+        ..*engine
+    };
+    let site = Site::open(&engine)?;
+    if site.is_used() {
+        record_event(&engine, &site, &said)?;
+    }
+    if !matches!(said.kind, HookKind::SessionStart | HookKind::Compaction) {
+        return Ok(None);
+    }
+    let notice = notice(&engine, &said.session)?;
+    Ok(notice.and_then(|notice| agent.hook_reply(event, &notice)))
+}
+
+fn record_event(engine: &Engine<'_>, site: &Site, said: &HookEvent) -> Result<(), EngineError> {
+    let caller = Caller {
+        session: Some(said.session.clone()),
+        ..Caller::find(engine, None, None, None)?
+    };
+    let looks = matches!(
+        said.kind,
+        HookKind::TurnEnd { .. } | HookKind::SessionEnd { .. }
+    );
+    let look = if looks {
+        Some(site.look(engine, true, false)?)
+    } else {
+        None
+    };
+    let place = site.place_record()?;
+    let at = engine.clock.now();
+    let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
+        let known = view.state.session(&said.session);
+        let mut session = known.cloned().unwrap_or_else(|| SessionRecord {
+            session: said.session.clone(),
+            place: place.clone(),
+            latest: None,
+            process: None,
+            closing: None,
+            open_effects: Vec::new(),
+            prompt: None,
+            created_at: at,
+            updated_at: at,
+        });
+        session.place.clone_from(&place);
+        apply(&mut session, said, look.as_ref(), &caller, at);
+        let mut changes = Vec::new();
+        let mut shown = Vec::new();
+        for identity in held(site, view, &said.session) {
+            if let Some(next) = follow(identity, &session, said, look.as_ref(), &caller, at)? {
+                shown.push(next.clone());
+                changes.push(Change::Identity {
+                    identity: Box::new(next),
+                });
+            }
+        }
+        if known != Some(&session) {
+            session.updated_at = at;
+            changes.push(Change::Session {
+                session: Box::new(session),
+            });
+        }
+        let transition = (!changes.is_empty()).then(|| Transition {
+            at,
+            actor: caller.actor(),
+            operation: "hook".to_owned(),
+            changes,
+        });
+        Ok::<_, EngineError>((transition, shown))
+    })?;
+    for identity in &committed.value {
+        if let Some(entry) = site.view.state.tasks.get(&identity.task_id) {
+            effects::mirror(engine, site, identity, &entry.task);
+        }
+    }
+    Ok(())
+}
+
+/// Returns the open identities of a session in this work tree.
+fn held<'a>(
+    site: &'a Site,
+    view: &'a View,
+    session: &'a SessionRef,
+) -> impl Iterator<Item = &'a Identity> {
+    view.state
+        .tasks
+        .values()
+        .flat_map(|entry| &entry.identities)
+        .filter(move |identity| {
+            &identity.session == session
+                && !identity.status.is_closed()
+                && Some(&identity.place.worktree_id) == site.tokens.worktree.as_ref()
+        })
+}
+
+/// Brings the record of a session up to date. Pure.
+fn apply(
+    session: &mut SessionRecord,
+    said: &HookEvent,
+    look: Option<&Look>,
+    caller: &Caller,
+    at: Time,
+) {
+    let effect = |tool: &str, argument: &str| OpenEffect {
+        tool: text::one_line(tool, 80),
+        argument: text::one_line(&mask(argument), ARGUMENT),
+        at: Some(at),
+    };
+    match &said.kind {
+        HookKind::SessionStart => {
+            session.process.clone_from(&caller.process);
+            session.closing = None;
+        }
+        HookKind::TurnStart { prompt } => {
+            session.closing = None;
+            if session.prompt.is_none() {
+                session.prompt = prompt
+                    .as_deref()
+                    .map(|prompt| text::one_line(&mask(prompt), ARGUMENT));
+            }
+        }
+        HookKind::ToolStart { tool, argument } => {
+            session.open_effects.push(effect(tool, argument));
+            let beyond = session.open_effects.len().saturating_sub(EFFECTS);
+            session.open_effects.drain(..beyond);
+        }
+        HookKind::ToolEnd { tool, argument } => {
+            let ended = effect(tool, argument);
+            let same =
+                |open: &OpenEffect| open.tool == ended.tool && open.argument == ended.argument;
+            if let Some(index) = session.open_effects.iter().position(same) {
+                session.open_effects.remove(index);
+            }
+            note_calls_after(session);
+        }
+        HookKind::TurnEnd { .. } => {
+            session.open_effects.clear();
+            session.latest =
+                look.map(|look| record(look, ProvenanceEvent::TurnEnd, at, &said.session));
+        }
+        HookKind::SessionEnd { reason } => {
+            if session.open_effects.is_empty() {
+                session.latest =
+                    look.map(|look| record(look, ProvenanceEvent::TurnEnd, at, &said.session));
+            }
+            session.closing = Some(Closing {
+                at,
+                reason: reason.as_deref().map(|reason| text::one_line(reason, 80)),
+            });
+        }
+        HookKind::Error { message } => {
+            if let Some(latest) = &mut session.latest {
+                latest.provenance.after = Some(format!(
+                    "it failed: {}",
+                    text::one_line(&mask(message), ARGUMENT)
+                ));
+            }
+        }
+        HookKind::Compaction | HookKind::Ignored => {}
+    }
+    if session.process.is_none() {
+        session.process.clone_from(&caller.process);
+    }
+}
+
+/// Counts the calls since the last record, so that a later reader knows that more happened.
+fn note_calls_after(session: &mut SessionRecord) {
+    if let Some(latest) = &mut session.latest {
+        let before = latest
+            .provenance
+            .after
+            .as_deref()
+            .and_then(|after| after.split(' ').next()?.parse::<u64>().ok());
+        latest.provenance.after = Some(format!("{} call(s) later", before.unwrap_or(0) + 1));
+    }
+}
+
+/// Brings an identity of the session up to date; `None` where nothing is new.
+fn follow(
+    identity: &Identity,
+    session: &SessionRecord,
+    said: &HookEvent,
+    look: Option<&Look>,
+    caller: &Caller,
+    at: Time,
+) -> Result<Option<Identity>, EngineError> {
+    let end = matches!(said.kind, HookKind::SessionEnd { .. });
+    if let Some(look) = look
+        && (!end || session.open_effects.is_empty())
+    {
+        let request = SaveRequest {
+            end,
+            reason: session
+                .closing
+                .as_ref()
+                .and_then(|closing| closing.reason.clone()),
+            event: Some(ProvenanceEvent::TurnEnd),
+            open_effects: Some(session.open_effects.clone()),
+            ..SaveRequest::default()
+        };
+        return saved_identity(identity, look, &request, caller, at);
+    }
+    let mut next = identity.clone();
+    next.open_effects.clone_from(&session.open_effects);
+    next.closing.clone_from(&session.closing);
+    if said.kind == HookKind::SessionStart {
+        next.process.clone_from(&session.process);
+    }
+    if let (Some(latest), Some(seen)) = (&mut next.latest, &session.latest) {
+        latest.provenance.after.clone_from(&seen.provenance.after);
+    }
+    if next == *identity {
+        return Ok(None);
+    }
+    next.updated_at = at;
+    next.revision += 1;
+    Ok(Some(next))
+}
+
+/// Says in a few words what is unfinished here, for a model that begins. `None` where there is nothing to say.
+pub fn notice(engine: &Engine<'_>, session: &SessionRef) -> Result<Option<String>, EngineError> {
+    let request = InspectRequest {
+        session: Some(session.id.to_string()),
+        agent: Some(session.agent.to_string()),
+        ..InspectRequest::default()
+    };
+    let found = inspect(engine, &request)?;
+    let told = |candidate: &&Candidate| {
+        matches!(
+            candidate.verdict,
+            Verdict::ResumeVerification | Verdict::StaleTask | Verdict::HumanReview
+        )
+    };
+    let own: Vec<&Candidate> = found
+        .candidates
+        .iter()
+        .filter(|candidate| candidate.own)
+        .filter(told)
+        .collect();
+    let others: Vec<&Candidate> = found
+        .candidates
+        .iter()
+        .filter(|candidate| !candidate.own)
+        .filter(told)
+        .collect();
+    let mut lines = Vec::new();
+    for candidate in own {
+        let mut line = format!(
+            "takeup: your task {}: {}",
+            name(candidate),
+            candidate.verdict.code()
+        );
+        let paths: Vec<&str> = candidate
+            .changes
+            .iter()
+            .flat_map(|changes| &changes.paths)
+            .take(8)
+            .map(|path| path.path.as_str())
+            .collect();
+        if !paths.is_empty() {
+            line.push_str(&format!(
+                " (changed since you left it: {})",
+                paths.join(", ")
+            ));
+        }
+        if !candidate.open_effects.is_empty() {
+            line.push_str(&format!(
+                "; {} call(s) may or may not have happened: look before repeating them",
+                candidate.open_effects.len()
+            ));
+        }
+        lines.push(line);
+    }
+    if !others.is_empty() {
+        let list: Vec<String> = others
+            .iter()
+            .take(3)
+            .map(|candidate| format!("{} ({})", name(candidate), candidate.verdict.code()))
+            .collect();
+        let more = others.len().saturating_sub(3);
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        lines.push(format!(
+            "takeup: unfinished here: {}{more}. Look with `git takeup inspect`; taking one up needs the user's yes.",
+            list.join(", ")
+        ));
+    }
+    Ok((!lines.is_empty()).then(|| lines.join("\n")))
+}
+
+/// Returns the task's id: a slug, so nothing of a stranger's text reaches the model as an instruction.
+fn name(candidate: &Candidate) -> &str {
+    candidate.identity.task_id.as_str()
+}
+
+/// Tells whether takeup is used at a folder. Creates nothing.
+pub fn is_used_at(engine: &Engine<'_>, folder: &Path) -> bool {
+    let mut env = engine.env.clone();
+    env.cwd = folder.to_path_buf();
+    Site::open(&Engine {
+        env: &env,
+        ..*engine
+    })
+    .is_ok_and(|site| site.is_used())
+}

@@ -1,0 +1,418 @@
+//! Applies planned edits, and remembers what was there before, so that it can be put back byte for byte.
+//!
+//! What was there is kept in the user's state folder, one folder an installation: `manifest.json` and the old contents. An
+//! uninstall puts a file back as it was if nobody touched it since; where somebody did, only our own part is taken out, by
+//! the plan of the adapter.
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::{Edit, EditPlan, Scope};
+use crate::env::Env;
+use crate::error::{Exit, Explain};
+use crate::files::{self, FileError, read_bounded};
+use crate::ids::AgentId;
+use crate::issue::Issue;
+use crate::paths::{path_of_text, state_dir, text_of_path};
+
+/// The most bytes of a file that is edited.
+const LONGEST: u64 = 16 << 20;
+
+/// An installation or removal failed.
+#[derive(Debug, thiserror::Error)]
+pub enum IntegrationError {
+    /// The user has no folder for state.
+    #[error("there is no folder for state: neither HOME nor XDG_STATE_HOME is set")]
+    NoStateFolder,
+    /// A file is not what it was when the plan was made.
+    #[error("{} changed while it was being edited", .0.display())]
+    Moved(PathBuf),
+    /// A file cannot be edited.
+    #[error("{}: {}", .0.path.display(), .0.message)]
+    Damaged(Issue),
+    /// Reading or writing failed.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+impl Explain for IntegrationError {
+    fn code(&self) -> &'static str {
+        match self {
+            Self::NoStateFolder => "no-state-folder",
+            Self::Moved(_) => "file-changed",
+            Self::Damaged(_) => "file-damaged",
+            Self::File(error) => error.code(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Moved(_) => Some("nothing of that file was changed; try again".to_owned()),
+            Self::NoStateFolder | Self::Damaged(_) => None,
+            Self::File(error) => error.hint(),
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Moved(_) => Exit::Conflict,
+            Self::NoStateFolder | Self::Damaged(_) | Self::File(_) => Exit::No,
+        }
+    }
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Files that were made, changed or removed.
+    pub changed: Vec<PathBuf>,
+    /// What a person has to do or know besides.
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Manifest {
+    version: u32,
+    files: Vec<Kept>,
+    folders: Vec<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    /// The file, as [`text_of_path`].
+    path: String,
+    /// The name of the file beside the manifest that holds what was there; `None`: nothing was there.
+    before: Option<String>,
+    /// The permission bits that were there.
+    mode: u32,
+    /// SHA-256 of what was put there.
+    after: Option<String>,
+}
+
+/// Applies a plan and remembers what was there. A plan without edits changes nothing.
+pub fn install(
+    env: &Env,
+    agent: &AgentId,
+    scope: &Scope,
+    plan: &EditPlan,
+) -> Result<Done, IntegrationError> {
+    let folder = folder(env, agent, scope)?;
+    let mut manifest = read(&folder)?;
+    let mut done = Done {
+        changed: Vec::new(),
+        notes: plan.notes.clone(),
+    };
+    for edit in plan.edits.iter().filter(|edit| edit.before != edit.after) {
+        let there = current(&edit.path)?;
+        if there != edit.before {
+            return Err(IntegrationError::Moved(edit.path.clone()));
+        }
+        files::make_private_folder(&folder)?;
+        let made = make_folders(&edit.path)?;
+        manifest
+            .folders
+            .extend(made.iter().map(|made| text_of_path(made)));
+        let name = text_of_path(&edit.path);
+        // What was there before the first of our edits is what is put back, unless somebody else wrote in between.
+        let ours = |kept: &Kept| kept.path == name && kept.after == there.as_deref().map(digest);
+        if !manifest.files.iter().any(ours) {
+            manifest.files.retain(|kept| kept.path != name);
+            let before = match &there {
+                Some(bytes) => {
+                    let file = format!("{}.before", digest(name.as_bytes()));
+                    files::write_atomic(&folder.join(&file), bytes, 0o600)?;
+                    Some(file)
+                }
+                None => None,
+            };
+            manifest.files.push(Kept {
+                path: name.clone(),
+                before,
+                mode: mode_of(&edit.path),
+                after: None,
+            });
+        }
+        for kept in manifest.files.iter_mut().filter(|kept| kept.path == name) {
+            kept.after = edit.after.as_deref().map(digest);
+        }
+        // Remembered first: what is written after a crash can be told from a stranger's.
+        write(&folder, &manifest)?;
+        put(edit, mode_of(&edit.path))?;
+        done.changed.push(edit.path.clone());
+    }
+    Ok(done)
+}
+
+/// Puts back what was there; where a file was edited since, applies the adapter's own plan for it.
+pub fn uninstall(
+    env: &Env,
+    agent: &AgentId,
+    scope: &Scope,
+    plan: &EditPlan,
+) -> Result<Done, IntegrationError> {
+    let folder = folder(env, agent, scope)?;
+    let manifest = read(&folder)?;
+    let mut done = Done::default();
+    let mut handled = Vec::new();
+    for kept in manifest.files.iter().rev() {
+        let Some(path) = path_of_text(&kept.path) else {
+            continue;
+        };
+        let there = current(&path)?;
+        if there.as_deref().map(digest) != kept.after {
+            continue;
+        }
+        let before = match &kept.before {
+            Some(name) if is_plain(name) => {
+                read_bounded(&folder.join(name), LONGEST).map_err(IntegrationError::Damaged)?
+            }
+            _ => None,
+        };
+        handled.push(path.clone());
+        if there == before {
+            continue;
+        }
+        put(
+            &Edit {
+                path: path.clone(),
+                before: there,
+                after: before,
+                mode: kept.mode,
+            },
+            kept.mode,
+        )?;
+        done.changed.push(path);
+    }
+    for edit in plan
+        .edits
+        .iter()
+        .filter(|edit| !handled.contains(&edit.path) && edit.before != edit.after)
+    {
+        put(edit, mode_of(&edit.path))?;
+        done.changed.push(edit.path.clone());
+    }
+    done.notes.clone_from(&plan.notes);
+    for made in manifest
+        .folders
+        .iter()
+        .rev()
+        .filter_map(|made| path_of_text(made))
+    {
+        // Folders we made go when they are empty; one that holds something of somebody stays.
+        let _gone = std::fs::remove_dir(made);
+    }
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)
+            .map_err(|source| FileError::new("cannot remove", &folder, source))?;
+    }
+    Ok(done)
+}
+
+fn folder(env: &Env, agent: &AgentId, scope: &Scope) -> Result<PathBuf, IntegrationError> {
+    let base = state_dir(env)
+        .ok_or(IntegrationError::NoStateFolder)?
+        .join("installed");
+    Ok(match scope {
+        Scope::User => base.join(format!("{agent}-user")),
+        Scope::Project { root } => {
+            let key = digest(text_of_path(root).as_bytes());
+            base.join(format!("{agent}-{}", key.get(..16).unwrap_or_default()))
+        }
+    })
+}
+
+fn read(folder: &Path) -> Result<Manifest, IntegrationError> {
+    let path = folder.join("manifest.json");
+    let Some(bytes) = read_bounded(&path, LONGEST).map_err(IntegrationError::Damaged)? else {
+        return Ok(Manifest {
+            version: 1,
+            ..Manifest::default()
+        });
+    };
+    serde_json::from_slice(&bytes).map_err(|error| {
+        IntegrationError::Damaged(Issue::new(
+            &path,
+            crate::issue::IssueKind::Corrupt,
+            error.to_string(),
+        ))
+    })
+}
+
+fn write(folder: &Path, manifest: &Manifest) -> Result<(), IntegrationError> {
+    let path = folder.join("manifest.json");
+    let bytes = serde_json::to_vec_pretty(manifest)
+        .map_err(|error| FileError::new("cannot write", &path, std::io::Error::other(error)))?;
+    Ok(files::write_atomic(&path, &bytes, 0o600)?)
+}
+
+fn current(path: &Path) -> Result<Option<Vec<u8>>, IntegrationError> {
+    read_bounded(path, LONGEST).map_err(IntegrationError::Damaged)
+}
+
+fn mode_of(path: &Path) -> u32 {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::symlink_metadata(path).map_or(0o644, |meta| meta.mode() & 0o7777)
+}
+
+/// Makes the folders above a file; returns those that were not there, the outermost first.
+fn make_folders(path: &Path) -> Result<Vec<PathBuf>, IntegrationError> {
+    let missing: Vec<PathBuf> = path
+        .ancestors()
+        .skip(1)
+        .take_while(|folder| !folder.exists())
+        .map(Path::to_path_buf)
+        .collect();
+    let mut made = Vec::new();
+    for folder in missing.into_iter().rev() {
+        #[expect(clippy::create_dir, reason = "each folder that is made is remembered")]
+        match std::fs::create_dir(&folder) {
+            Ok(()) => made.push(folder),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                return Err(FileError::new("cannot make the folder", &folder, error).into());
+            }
+        }
+    }
+    Ok(made)
+}
+
+fn put(edit: &Edit, mode: u32) -> Result<(), IntegrationError> {
+    match &edit.after {
+        Some(bytes) => {
+            let mode = if edit.before.is_none() {
+                edit.mode
+            } else {
+                mode
+            };
+            Ok(files::write_atomic(&edit.path, bytes, mode)?)
+        }
+        None => match std::fs::remove_file(&edit.path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(FileError::new("cannot remove", &edit.path, error).into())
+            }
+            _ => Ok(()),
+        },
+    }
+}
+
+fn is_plain(name: &str) -> bool {
+    !name.contains('/') && !name.starts_with('.')
+}
+
+fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Case {
+        folder: tempfile::TempDir,
+        env: Env,
+        agent: AgentId,
+    }
+
+    impl Case {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let env = Env::of([("TAKEUP_HOME", folder.path().join("own"))], folder.path());
+            Self {
+                folder,
+                env,
+                agent: AgentId::new("x").unwrap(),
+            }
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.folder.path().join(name)
+        }
+
+        fn edit(&self, name: &str, after: &str) -> EditPlan {
+            let path = self.path(name);
+            let before = current(&path).unwrap();
+            EditPlan {
+                edits: vec![Edit {
+                    path,
+                    before,
+                    after: Some(after.into()),
+                    mode: 0o600,
+                }],
+                notes: Vec::new(),
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_there_comes_back_byte_for_byte() {
+        let case = Case::new();
+        files::write_atomic(&case.path("old"), b"mine\r\n", 0o640).unwrap();
+        install(
+            &case.env,
+            &case.agent,
+            &Scope::User,
+            &case.edit("old", "mine\r\nours\n"),
+        )
+        .unwrap();
+        install(
+            &case.env,
+            &case.agent,
+            &Scope::User,
+            &case.edit("deep/er/new", "ours"),
+        )
+        .unwrap();
+        // A second version of ours changes nothing of what is put back.
+        install(
+            &case.env,
+            &case.agent,
+            &Scope::User,
+            &case.edit("old", "mine\r\nours, newer\n"),
+        )
+        .unwrap();
+        assert_eq!(
+            std::fs::read(case.path("old")).unwrap(),
+            b"mine\r\nours, newer\n"
+        );
+        assert_eq!(mode_of(&case.path("old")), 0o640);
+        uninstall(&case.env, &case.agent, &Scope::User, &EditPlan::default()).unwrap();
+        assert_eq!(std::fs::read(case.path("old")).unwrap(), b"mine\r\n");
+        assert_eq!(mode_of(&case.path("old")), 0o640);
+        assert!(!case.path("deep").exists());
+        assert!(
+            uninstall(&case.env, &case.agent, &Scope::User, &EditPlan::default())
+                .unwrap()
+                .changed
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn a_file_that_was_edited_since_loses_only_our_part() {
+        let case = Case::new();
+        files::write_atomic(&case.path("old"), b"mine\n", 0o644).unwrap();
+        install(
+            &case.env,
+            &case.agent,
+            &Scope::User,
+            &case.edit("old", "mine\nours\n"),
+        )
+        .unwrap();
+        files::write_atomic(&case.path("old"), b"mine\nours\nlater\n", 0o644).unwrap();
+        let plan = case.edit("old", "mine\nlater\n");
+        uninstall(&case.env, &case.agent, &Scope::User, &plan).unwrap();
+        assert_eq!(std::fs::read(case.path("old")).unwrap(), b"mine\nlater\n");
+    }
+
+    #[test]
+    fn a_file_that_moved_under_the_plan_is_left_alone() {
+        let case = Case::new();
+        let plan = case.edit("new", "ours");
+        files::write_atomic(&case.path("new"), b"theirs", 0o644).unwrap();
+        let error = install(&case.env, &case.agent, &Scope::User, &plan).unwrap_err();
+        assert_eq!(error.code(), "file-changed");
+        assert_eq!(std::fs::read(case.path("new")).unwrap(), b"theirs");
+    }
+}
