@@ -22,6 +22,10 @@ pub(crate) struct Cli {
     #[command(flatten)]
     global: Global,
 
+    /// Without a command: every known repository
+    #[arg(long)]
+    all: bool,
+
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -118,12 +122,18 @@ commands! {
     Sessions => sessions, "sessions";
     /// Work that goes on when everything else goes away: run, list, show, output, wait, stop
     Bg => bg, "bg";
+    /// See what changed since a task was left
+    Diff => diff, "diff";
+    /// Make a document that lets another agent take a task up
+    Handover => handover, "handover";
     /// Questions to a person
     Review => review, "review";
     /// Check everything takeup rests on here, and say what to do
     Doctor => doctor, "doctor";
     /// Remove what is beyond what is kept
     Gc => gc, "gc";
+    /// Agents that are known, and the drop-in files for them
+    Agents => agents, "agents";
     /// Print the fingerprint of the work tree
     Fingerprint => fingerprint, "fingerprint";
     /// Print a completion script for a shell
@@ -147,8 +157,8 @@ pub(crate) fn run() -> ExitCode {
     let (word, outcome) = match cli.command {
         Some(command) => (command.word(), command.run(&context)),
         None => (
-            "version",
-            commands::version::run(commands::version::Args {}, &context),
+            "overview",
+            commands::overview::run(commands::overview::Args { all: cli.all }, &context),
         ),
     };
     print(word, &outcome, context.json)

@@ -1,15 +1,19 @@
 //! The commands, one file each: `Args` (parsed by clap) and `run(args, context)`.
 pub(crate) mod abandon;
+pub(crate) mod agents;
 pub(crate) mod bg;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod evaluate;
 pub(crate) mod evidence;
 pub(crate) mod fingerprint;
 pub(crate) mod finish;
 pub(crate) mod gc;
+pub(crate) mod handover;
 pub(crate) mod hook;
+pub(crate) mod hook_agent;
 pub(crate) mod hook_git;
 pub(crate) mod hooks;
 pub(crate) mod init;
@@ -17,6 +21,7 @@ pub(crate) mod inspect;
 pub(crate) mod log;
 pub(crate) mod next;
 pub(crate) mod note;
+pub(crate) mod overview;
 pub(crate) mod plan;
 pub(crate) mod resume;
 pub(crate) mod review;

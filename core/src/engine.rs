@@ -9,6 +9,7 @@ mod close;
 mod diff;
 mod effects;
 mod error;
+mod handover;
 mod hook;
 mod inspect;
 mod prove;
@@ -28,6 +29,7 @@ pub use changes::{Changed, ChangedPlace, Changes, Verb};
 pub use close::{AbandonRequest, Closed, FinishRequest, abandon, finish};
 pub use diff::{DiffView, PathPatch, diff};
 pub use error::{Choice, EngineError};
+pub use handover::{Delivered, gather, hand_over};
 pub use hook::{agent_hook, is_used_at, notice};
 pub use inspect::{InspectRequest, Inspection, RepositoryView, inspect};
 pub use prove::{
@@ -47,6 +49,7 @@ pub use views::NextView;
 use crate::agent::Agent;
 use crate::env::Env;
 use crate::process::Processes;
+use crate::redact::Masker;
 use crate::settings::Settings;
 use crate::time::Clock;
 
@@ -77,7 +80,9 @@ impl std::fmt::Debug for Engine<'_> {
 /// How long a writer waits for the ledger's lock.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Masks secrets in a text before it is kept.
-fn mask(text: &str) -> String {
-    crate::redact::text(text).text
+impl Engine<'_> {
+    /// Masks secrets in a text before it is kept.
+    fn mask(&self, text: &str) -> String {
+        Masker::of(self.env).text(text).text
+    }
 }

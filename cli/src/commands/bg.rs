@@ -22,6 +22,8 @@ mod units;
 mod view;
 mod wait;
 
+pub(crate) use view::TaskData;
+
 /// Arguments of `bg`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

@@ -12,7 +12,9 @@ use crate::reply::{Failure, Reply};
 
 /// Arguments of `diff`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  git takeup diff fix-login\n  git takeup diff --name-only -z | xargs -0 ls -l\n  git takeup diff --patch\n\nExit status 1: something changed since the task was left.")]
+#[command(
+    after_help = "Examples:\n  git takeup diff fix-login\n  git takeup diff --name-only -z | xargs -0 ls -l\n  git takeup diff --patch\n\nExit status 1: something changed since the task was left."
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     task: TaskArgs,
@@ -53,7 +55,11 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     let summary = if view.equal {
         format!("task {}: the content is what was left", view.task_id)
     } else {
-        format!("task {}: {} path(s) changed since it was left", view.task_id, view.changes.paths.len())
+        format!(
+            "task {}: {} path(s) changed since it was left",
+            view.task_id,
+            view.changes.paths.len()
+        )
     };
     if args.name_only && args.nul && !context.json {
         let mut bytes = Vec::new();
@@ -66,7 +72,11 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         return Ok(Reply::silent(exit));
     }
     let text = if args.name_only {
-        view.changes.paths.iter().map(|changed| format!("{}\n", changed.path)).collect()
+        view.changes
+            .paths
+            .iter()
+            .map(|changed| format!("{}\n", changed.path))
+            .collect()
     } else {
         page(&view, &summary, context)
     };
@@ -74,7 +84,11 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
 }
 
 fn page(view: &DiffView, summary: &str, context: &Context) -> String {
-    let left = format!("left {} by {}", ago(context.now(), view.left.at), view.session_id);
+    let left = format!(
+        "left {} by {}",
+        ago(context.now(), view.left.at),
+        view.session_id
+    );
     let mut out = format!("{summary}\n{}\n", paint(DIM, left));
     out.push_str(&render::changed(&view.changes, usize::MAX));
     for patch in &view.patches {
@@ -83,7 +97,11 @@ fn page(view: &DiffView, summary: &str, context: &Context) -> String {
             (Some(patch), _) => out.push_str(&text::clean(patch, 1_000_000)),
             (None, why) => {
                 let why = why.as_deref().unwrap_or("no patch");
-                out.push_str(&format!("{}: {}\n", patch.path, paint(DIM, text::one_line(why, 200))));
+                out.push_str(&format!(
+                    "{}: {}\n",
+                    patch.path,
+                    paint(DIM, text::one_line(why, 200))
+                ));
             }
         }
     }

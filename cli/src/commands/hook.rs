@@ -1,9 +1,7 @@
 //! `git takeup hook`: the one entry that all drop-ins call.
 use std::ffi::OsString;
 
-use takeup_core::error::Exit;
-
-use crate::commands::hook_git;
+use crate::commands::{hook_agent, hook_git};
 use crate::context::Context;
 use crate::reply::{Failure, Reply};
 
@@ -23,9 +21,5 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     if args.agent == "git" {
         return Ok(hook_git::run(args.event, args.rest, context));
     }
-    Err(Failure::new(
-        "agent-unknown",
-        Exit::Usage,
-        format!("no agent {:?} is known", args.agent),
-    ))
+    Ok(hook_agent::run(args.agent, args.event, &args.rest, context))
 }

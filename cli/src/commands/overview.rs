@@ -1,4 +1,6 @@
 //! `git takeup` alone: what is unfinished here, on one screen.
+use std::path::Path;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use takeup_core::background::{Seen, Store};
@@ -9,6 +11,7 @@ use takeup_core::paths::path_of_text;
 use takeup_core::repository::known_places;
 use takeup_core::text;
 
+use super::bg::TaskData;
 use super::inspect;
 use crate::context::Context;
 use crate::printer::{BOLD, CYAN, DIM, YELLOW, paint};
@@ -41,21 +44,7 @@ pub(crate) struct PlaceData {
     /// Questions that wait for a person.
     reviews: Vec<ReviewView>,
     /// Background tasks that were started below this work tree.
-    background: Vec<BackgroundData>,
-}
-
-/// A background task in brief.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct BackgroundData {
-    /// Its id.
-    id: String,
-    /// Its name.
-    name: String,
-    /// Its state in words.
-    state: String,
-    /// It is over.
-    over: bool,
+    background: Vec<TaskData>,
 }
 
 pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
@@ -65,7 +54,15 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         let known = known_places(&context.env);
         for place in known.items {
             let root = path_of_text(&place.root).filter(|_| !place.gone);
-            match root.map(|root| at(context, &Env { cwd: root, ..context.env.clone() })) {
+            match root.map(|root| {
+                at(
+                    context,
+                    &Env {
+                        cwd: root,
+                        ..context.env.clone()
+                    },
+                )
+            }) {
                 Some(Ok(place)) => places.push(place),
                 Some(Err(_)) | None => gone.push(place.root),
             }
@@ -85,7 +82,10 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         out.push_str(&page(place, context));
     }
     for root in &gone {
-        out.push_str(&format!("{} {root} is gone\n", paint(YELLOW, "known place:")));
+        out.push_str(&format!(
+            "{} {root} is gone\n",
+            paint(YELLOW, "known place:")
+        ));
     }
     if places.is_empty() && gone.is_empty() {
         out.push_str("no repository is known yet\n");
@@ -93,38 +93,54 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     let next = places
         .first()
         .and_then(|place| place.inspection.candidates.first())
-        .map(|first| Next { action: first.next.action.clone(), command: first.next.command.clone() });
-    let mut reply = Reply::new(summary, &OverviewData { places, gone }).human(out).exit(Exit::Done);
+        .map(|first| Next {
+            action: first.next.action.clone(),
+            command: first.next.command.clone(),
+        });
+    let mut reply = Reply::new(summary, &OverviewData { places, gone })
+        .human(out)
+        .exit(Exit::Done);
     reply.next = next;
     Ok(reply)
 }
 
 fn at(context: &Context, env: &Env) -> Result<PlaceData, Failure> {
-    let engine = Engine { env, ..context.engine() };
+    let engine = Engine {
+        env,
+        ..context.engine()
+    };
     let inspection = engine::inspect(&engine, &InspectRequest::default())?;
     let reviews = engine::reviews(&engine, None, false)?;
     let background = background(context, &inspection.repository.root);
-    Ok(PlaceData { inspection, reviews, background })
+    Ok(PlaceData {
+        inspection,
+        reviews,
+        background,
+    })
 }
 
 /// Lists the background tasks below a work tree that run, or ended in the last day.
-fn background(context: &Context, root: &str) -> Vec<BackgroundData> {
-    let Ok(store) = Store::of(&context.env) else { return Vec::new() };
-    let Ok((seen, _)) = store.look_all(&*context.processes) else { return Vec::new() };
-    let Some(root) = path_of_text(root) else { return Vec::new() };
-    let recent = |task: &&Seen| {
-        let day = 86_400_000;
-        task.record.state.ended_at().is_none_or(|end| context.now().since(end) < day)
+fn background(context: &Context, root: &str) -> Vec<TaskData> {
+    let Ok(store) = Store::of(&context.env) else {
+        return Vec::new();
     };
-    seen.iter()
-        .filter(|task| std::path::Path::new(&task.record.cwd).starts_with(&root))
+    let Ok((seen, _)) = store.look_all(&*context.processes) else {
+        return Vec::new();
+    };
+    let Some(root) = path_of_text(root) else {
+        return Vec::new();
+    };
+    let recent = |task: &Seen| {
+        let day = 86_400_000;
+        task.record
+            .state
+            .ended_at()
+            .is_none_or(|end| context.now().since(end) < day)
+    };
+    seen.into_iter()
+        .filter(|task| Path::new(&task.record.cwd).starts_with(&root))
         .filter(recent)
-        .map(|task| BackgroundData {
-            id: task.record.id.to_string(),
-            name: task.record.label().to_owned(),
-            state: task.record.state.describe(),
-            over: task.record.state.is_over(),
-        })
+        .map(|task| TaskData::new(&store, task, context.now()))
         .collect()
 }
 
@@ -143,11 +159,18 @@ fn page(place: &PlaceData, context: &Context) -> String {
     if !place.background.is_empty() {
         out.push_str(&format!("\n{}\n", paint(BOLD, "background")));
         for task in &place.background {
-            out.push_str(&format!("  {}  {} {}\n", task.id, text::one_line(&task.name, 60), paint(DIM, &task.state)));
+            out.push_str(&format!(
+                "  {}  {}\n",
+                paint(DIM, &task.id),
+                task.sentence()
+            ));
         }
     }
     if !place.inspection.used && place.inspection.candidates.is_empty() {
-        out.push_str(&format!("{}\n", paint(CYAN, "git takeup start 'what the work is'")));
+        out.push_str(&format!(
+            "{}\n",
+            paint(CYAN, "git takeup start 'what the work is'")
+        ));
     }
     out
 }

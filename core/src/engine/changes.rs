@@ -59,6 +59,17 @@ pub enum Verb {
     Deleted,
 }
 
+impl Verb {
+    /// Returns the word for people and JSON.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Modified => "modified",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
 /// Where a change stands now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::candidates::IdentityView;
 use super::prove::{CheckView, check_views};
 use super::start::record;
-use super::{Caller, Engine, EngineError, PATIENCE, Site, effects, mask, select};
+use super::{Caller, Engine, EngineError, PATIENCE, Site, effects, select};
 use crate::fingerprint::{Look, ProvenanceEvent};
 use crate::identity::Note;
 use crate::ids::{ReviewId, TaskId};
@@ -290,7 +290,7 @@ pub fn abandon(engine: &Engine<'_>, request: &AbandonRequest) -> Result<Closed, 
             let note = Note {
                 at,
                 by: caller.actor().session,
-                text: mask(&format!("given up: {reason}")),
+                text: engine.mask(&format!("given up: {reason}")),
             };
             changes.push(Change::Note {
                 task_id: identity.task_id.clone(),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::start::{SaveRequest, record, saved_identity};
 use super::{
-    Caller, Candidate, Engine, EngineError, InspectRequest, PATIENCE, Site, effects, inspect, mask,
+    Caller, Candidate, Engine, EngineError, InspectRequest, PATIENCE, Site, effects, inspect,
 };
 use crate::agent::{Agent, HookEvent, HookKind};
 use crate::fingerprint::{Look, ProvenanceEvent};
@@ -80,7 +80,7 @@ fn record_event(engine: &Engine<'_>, site: &Site, said: &HookEvent) -> Result<()
             updated_at: at,
         });
         session.place.clone_from(&place);
-        apply(&mut session, said, look.as_ref(), &caller, at);
+        apply(engine, &mut session, said, look.as_ref(), &caller, at);
         let mut changes = Vec::new();
         let mut shown = Vec::new();
         for identity in held(site, view, &said.session) {
@@ -132,6 +132,7 @@ fn held<'a>(
 
 /// Brings the record of a session up to date. Pure.
 fn apply(
+    engine: &Engine<'_>,
     session: &mut SessionRecord,
     said: &HookEvent,
     look: Option<&Look>,
@@ -140,7 +141,7 @@ fn apply(
 ) {
     let effect = |tool: &str, argument: &str| OpenEffect {
         tool: text::one_line(tool, 80),
-        argument: text::one_line(&mask(argument), ARGUMENT),
+        argument: text::one_line(&engine.mask(argument), ARGUMENT),
         at: Some(at),
     };
     match &said.kind {
@@ -153,7 +154,7 @@ fn apply(
             if session.prompt.is_none() {
                 session.prompt = prompt
                     .as_deref()
-                    .map(|prompt| text::one_line(&mask(prompt), ARGUMENT));
+                    .map(|prompt| text::one_line(&engine.mask(prompt), ARGUMENT));
             }
         }
         HookKind::ToolStart { tool, argument } => {
@@ -189,7 +190,7 @@ fn apply(
             if let Some(latest) = &mut session.latest {
                 latest.provenance.after = Some(format!(
                     "it failed: {}",
-                    text::one_line(&mask(message), ARGUMENT)
+                    text::one_line(&engine.mask(message), ARGUMENT)
                 ));
             }
         }

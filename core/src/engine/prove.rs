@@ -6,7 +6,7 @@ use super::candidates::IdentityView;
 use super::close::entry_of;
 use super::start::record;
 use super::views::NextView;
-use super::{Caller, Changed, Engine, EngineError, PATIENCE, Site, changes, effects, mask, select};
+use super::{Caller, Changed, Engine, EngineError, PATIENCE, Site, changes, effects, select};
 use crate::evidence::{Evidence, EvidenceSource, Outcome};
 use crate::fingerprint::{Look, ProvenanceEvent};
 use crate::identity::Identity;
@@ -220,7 +220,7 @@ fn evaluated(
             Event::EvaluatedUnproved
         }
     } else {
-        let review = super::review::boundary_review(entry, identity, outside, look, at)?;
+        let review = super::review::boundary_review(engine, entry, identity, outside, look, at)?;
         review_id = Some(review.review_id.to_string());
         changes.push(Change::Review {
             review: Box::new(review),
@@ -454,7 +454,7 @@ pub fn edit_plan(
                 source,
                 must_fail,
             } => {
-                let command = mask(command.trim());
+                let command = engine.mask(command.trim());
                 if command.is_empty() {
                     return Err(EngineError::NotAllowed(
                         "a check needs a command".to_owned(),
@@ -463,7 +463,7 @@ pub fn edit_plan(
                 let check = Check {
                     command,
                     source: source.clone(),
-                    must_fail: must_fail.as_deref().map(mask),
+                    must_fail: must_fail.as_deref().map(|text| engine.mask(text)),
                 };
                 match task
                     .plan
@@ -589,7 +589,7 @@ pub fn add_evidence(
         None,
     )?;
     let at = engine.clock.now();
-    let command = mask(&report.command);
+    let command = engine.mask(&report.command);
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         let identity = select::own_one(&site, &view.state, &caller, which.task.as_deref())?;
         if identity.status.is_closed() {

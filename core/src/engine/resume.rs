@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::candidates::{Candidate, Gatherer, IdentityView, Source};
 use super::start::record;
 use super::views::NextView;
-use super::{Caller, Changes, Choice, Engine, EngineError, PATIENCE, Site, effects, mask, select};
+use super::{Caller, Changes, Choice, Engine, EngineError, PATIENCE, Site, effects, select};
 use crate::agent::Effect;
 use crate::boundary::Boundary;
 use crate::fingerprint::{Look, ProvenanceEvent};
@@ -175,7 +175,7 @@ fn attempt(
         _ => Vec::new(),
     };
     let place = site.place_record()?;
-    let imported = import(&candidate, &place, at);
+    let imported = import(engine, &candidate, &place, at);
     let seen = seq_of(view, &task_id);
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         if seq_of(view, &task_id) != seen {
@@ -558,6 +558,7 @@ fn permit(
 
 /// Makes records of ours for work that only an agent's own store knows.
 fn import(
+    engine: &Engine<'_>,
     candidate: &Candidate,
     place: &crate::identity::PlaceRecord,
     at: Time,
@@ -576,7 +577,7 @@ fn import(
                     .checks
                     .iter()
                     .map(|command| Check {
-                        command: mask(command),
+                        command: engine.mask(command),
                         source: task.session.agent.to_string(),
                         must_fail: None,
                     })
@@ -588,7 +589,7 @@ fn import(
     let task_id: TaskId = candidate.identity.task_id.clone();
     let task = Task {
         task_id: task_id.clone(),
-        title: mask(&candidate.identity.title),
+        title: engine.mask(&candidate.identity.title),
         boundary,
         plan,
         created_at: at,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::close::entry_of;
-use super::{Caller, Changed, Engine, EngineError, PATIENCE, Site, effects, mask, select};
+use super::{Caller, Changed, Engine, EngineError, PATIENCE, Site, effects, select};
 use crate::agent::Effect;
 use crate::boundary::{Boundary, Raise};
 use crate::fingerprint::Look;
@@ -178,15 +178,15 @@ pub fn request_review(engine: &Engine<'_>, request: &ReviewRequest) -> Result<Re
             task_id: identity.task_id.clone(),
             session: identity.session.clone(),
             reason_code: reason.to_owned(),
-            title: mask(request.title.as_deref().unwrap_or_else(|| title_of(reason))),
-            explanation: mask(&request.explanation),
-            required_action: mask(
+            title: engine.mask(request.title.as_deref().unwrap_or_else(|| title_of(reason))),
+            explanation: engine.mask(&request.explanation),
+            required_action: engine.mask(
                 request
                     .required_action
                     .as_deref()
                     .unwrap_or("decide whether the work may go on"),
             ),
-            resume_condition: mask(
+            resume_condition: engine.mask(
                 request
                     .resume_condition
                     .as_deref()
@@ -195,7 +195,7 @@ pub fn request_review(engine: &Engine<'_>, request: &ReviewRequest) -> Result<Re
             suggested_commands: request
                 .suggested_commands
                 .iter()
-                .map(|command| mask(command))
+                .map(|command| engine.mask(command))
                 .collect(),
             affected_files: request.affected_files.clone(),
             current_boundary: entry.task.boundary.allowed.clone(),
@@ -277,6 +277,7 @@ fn title_of(reason: &str) -> &'static str {
 
 /// Makes the question about changed paths outside the boundary.
 pub(super) fn boundary_review(
+    engine: &Engine<'_>,
     entry: &TaskEntry,
     identity: &Identity,
     outside: &[Changed],
@@ -304,7 +305,7 @@ pub(super) fn boundary_review(
         session: identity.session.clone(),
         reason_code: BOUNDARY.to_owned(),
         title: title_of(BOUNDARY).to_owned(),
-        explanation: mask(&explanation),
+        explanation: engine.mask(&explanation),
         required_action: "approve the wider boundary, or reject and undo the changes".to_owned(),
         resume_condition: "the boundary names the paths, or they are as they were".to_owned(),
         suggested_commands: Vec::new(),
@@ -413,10 +414,10 @@ fn record_decision(
         decided.state = ReviewState::Decided {
             decision: Decision {
                 approved: request.approve,
-                by: mask(&request.by),
+                by: engine.mask(&request.by),
                 session: caller.actor().session,
                 at,
-                remark: request.remark.as_deref().map(mask),
+                remark: request.remark.as_deref().map(|text| engine.mask(text)),
                 fingerprint: present.cloned(),
             },
         };

@@ -3,7 +3,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::candidates::IdentityView;
-use super::{Caller, Engine, EngineError, PATIENCE, Site, mask, select};
+use super::{Caller, Engine, EngineError, PATIENCE, Site, select};
 use crate::boundary::Boundary;
 use crate::fingerprint::{Look, Provenance, ProvenanceEvent};
 use crate::identity::{Closing, Identity, Note, Recorded, Task};
@@ -59,7 +59,7 @@ pub struct Started {
 
 /// Begins a task in the calling session.
 pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, EngineError> {
-    let title = mask(request.title.trim());
+    let title = engine.mask(request.title.trim());
     if title.is_empty() || title.chars().any(char::is_control) {
         return Err(EngineError::NotAllowed(
             "a title is one line of text".to_owned(),
@@ -93,7 +93,7 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
         .checks
         .iter()
         .map(|command| Check {
-            command: mask(command),
+            command: engine.mask(command),
             source: "person".to_owned(),
             must_fail: None,
         })
@@ -418,7 +418,7 @@ pub fn add_note(
     engine: &Engine<'_>,
     request: &AddNoteRequest,
 ) -> Result<(TaskId, Note), EngineError> {
-    let text = mask(request.text.trim_end());
+    let text = engine.mask(request.text.trim_end());
     if text.trim().is_empty() {
         return Err(EngineError::NotAllowed("a note needs some text".to_owned()));
     }

@@ -1,0 +1,322 @@
+//! `git takeup agents`
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use takeup_core::agent::{Agent, Detection, Rung};
+use takeup_core::engine::Site;
+use takeup_core::error::Exit;
+use takeup_core::ids::AgentId;
+use takeup_core::integration::{self, Done, Edit, EditPlan, IntegrationState, Scope};
+use takeup_core::text;
+
+use crate::context::Context;
+use crate::printer::{BOLD, DIM, GREEN, RED, YELLOW, paint, table};
+use crate::reply::{Failure, Reply};
+
+/// Arguments of `agents`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  git takeup agents\n  git takeup agents install opencode --dry-run\n  git takeup agents install jcode --user\n  git takeup agents uninstall opencode\n\nAn uninstall puts every file back byte for byte."
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// List the agents that are known, and what is installed of them and for them
+    List,
+    /// Put the drop-in files of takeup where an agent loads them
+    Install(Where),
+    /// See whether the drop-in files are there and up to date
+    Status(Where),
+    /// Take the drop-in files out again
+    Uninstall(Where),
+}
+
+/// Which agent, and where.
+#[derive(Debug, clap::Args)]
+struct Where {
+    /// The agent: `git takeup agents` names them
+    agent: String,
+
+    /// For every repository of this user; some agents know only this
+    #[arg(long, conflicts_with = "workspace")]
+    user: bool,
+
+    /// The folder it is installed in [default: this repository]
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+
+    /// Show every byte that would change, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// The answer of `agents` and `agents list`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AgentsData {
+    /// The agents.
+    agents: Vec<AgentData>,
+}
+
+/// One agent.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AgentData {
+    /// Its id.
+    id: AgentId,
+    /// Its name.
+    name: &'static str,
+    /// Whether it is installed.
+    detection: Detection,
+    /// How far support reaches.
+    ladder: Vec<Rung>,
+    /// The drop-in files for this user: `absent`, `installed` or `outdated`.
+    for_user: &'static str,
+    /// The drop-in files in this repository.
+    in_repository: &'static str,
+}
+
+/// The answer of `agents install`, `status` and `uninstall`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct IntegrationData {
+    /// The agent.
+    agent: AgentId,
+    /// `absent`, `installed` or `outdated`, afterwards.
+    state: &'static str,
+    /// What differs, where it is outdated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    what: Option<String>,
+    /// Files that were made, changed or removed, or would be.
+    files: Vec<String>,
+    /// What a person has to do or know besides.
+    notes: Vec<String>,
+    /// Nothing was changed: it was only asked what would be.
+    dry_run: bool,
+}
+
+pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
+    match args.action.unwrap_or(Action::List) {
+        Action::List => Ok(list(context)),
+        Action::Install(place) => {
+            let (agent, scope) = resolve(&place, context)?;
+            let plan = agent.install(&context.env, &scope)?;
+            change(agent, &scope, &plan, place.dry_run, context, true)
+        }
+        Action::Uninstall(place) => {
+            let (agent, scope) = resolve(&place, context)?;
+            let plan = agent.uninstall(&context.env, &scope)?;
+            change(agent, &scope, &plan, place.dry_run, context, false)
+        }
+        Action::Status(place) => {
+            let (agent, scope) = resolve(&place, context)?;
+            Ok(report(
+                agent,
+                &scope,
+                Done::default(),
+                false,
+                context,
+                String::new(),
+            ))
+        }
+    }
+}
+
+fn resolve<'a>(place: &Where, context: &'a Context) -> Result<(&'a dyn Agent, Scope), Failure> {
+    let agent = context
+        .agents
+        .iter()
+        .find(|agent| agent.id().as_str() == place.agent)
+        .ok_or_else(|| {
+            let names: Vec<String> = context
+                .agents
+                .iter()
+                .map(|agent| agent.id().to_string())
+                .collect();
+            Failure::new(
+                "no-such-agent",
+                Exit::Missing,
+                format!("no agent {:?} is known", place.agent),
+            )
+            .hint(format!("known are: {}", names.join(", ")))
+        })?;
+    let scope = if place.user {
+        Scope::User
+    } else if let Some(folder) = &place.workspace {
+        let root = std::fs::canonicalize(folder).map_err(|error| {
+            Failure::new(
+                "no-such-folder",
+                Exit::Missing,
+                format!("{}: {error}", folder.display()),
+            )
+        })?;
+        Scope::Project { root }
+    } else {
+        Scope::Project {
+            root: Site::open(&context.engine())?.place().root.clone(),
+        }
+    };
+    Ok((&**agent, scope))
+}
+
+fn change(
+    agent: &dyn Agent,
+    scope: &Scope,
+    plan: &EditPlan,
+    dry_run: bool,
+    context: &Context,
+    install: bool,
+) -> Result<Reply, Failure> {
+    if dry_run {
+        let shown: String = plan.edits.iter().map(show).collect();
+        let changed = plan.edits.iter().map(|edit| edit.path.clone()).collect();
+        let done = Done {
+            changed,
+            notes: plan.notes.clone(),
+        };
+        return Ok(report(agent, scope, done, true, context, shown));
+    }
+    let done = if install {
+        integration::install(&context.env, &agent.id(), scope, plan)?
+    } else {
+        integration::uninstall(&context.env, &agent.id(), scope, plan)?
+    };
+    Ok(report(agent, scope, done, false, context, String::new()))
+}
+
+/// Shows an edit, every byte of it that is text.
+fn show(edit: &Edit) -> String {
+    let old = String::from_utf8_lossy(edit.before.as_deref().unwrap_or_default()).into_owned();
+    let new = String::from_utf8_lossy(edit.after.as_deref().unwrap_or_default()).into_owned();
+    let word = match (&edit.before, &edit.after) {
+        (None, _) => "new file",
+        (_, None) => "removed",
+        _ => "changed",
+    };
+    let mut out = format!(
+        "{} {}\n",
+        paint(BOLD, edit.path.display()),
+        paint(DIM, format!("({word})"))
+    );
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let same_head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let rest = |lines: &[&str]| lines.len() - same_head;
+    let same_tail = old
+        .iter()
+        .rev()
+        .zip(new.iter().rev())
+        .take_while(|(a, b)| a == b)
+        .count()
+        .min(rest(&old))
+        .min(rest(&new));
+    for line in old.iter().take(old.len() - same_tail).skip(same_head) {
+        out.push_str(&format!(
+            "{}\n",
+            paint(RED, format!("-{}", text::clean(line, 2_000)))
+        ));
+    }
+    for line in new.iter().take(new.len() - same_tail).skip(same_head) {
+        out.push_str(&format!(
+            "{}\n",
+            paint(GREEN, format!("+{}", text::clean(line, 2_000)))
+        ));
+    }
+    out
+}
+
+fn report(
+    agent: &dyn Agent,
+    scope: &Scope,
+    done: Done,
+    dry_run: bool,
+    context: &Context,
+    shown: String,
+) -> Reply {
+    let (state, what) = match agent.integration(&context.env, scope) {
+        IntegrationState::Absent => ("absent", None),
+        IntegrationState::Installed => ("installed", None),
+        IntegrationState::Outdated { what } => ("outdated", Some(what)),
+    };
+    let summary = format!("{}: {state}", agent.name());
+    let mut out = shown;
+    let verb = if dry_run { "would change" } else { "changed" };
+    for file in &done.changed {
+        out.push_str(&format!("{verb} {}\n", file.display()));
+    }
+    if let Some(what) = &what {
+        out.push_str(&format!(
+            "{} {}\n",
+            paint(YELLOW, "outdated:"),
+            text::one_line(what, 300)
+        ));
+    }
+    for note in &done.notes {
+        out.push_str(&format!("{} {note}\n", paint(DIM, "note:")));
+    }
+    out.push_str(&summary);
+    let data = IntegrationData {
+        agent: agent.id(),
+        state,
+        what,
+        files: done
+            .changed
+            .iter()
+            .map(|file| file.to_string_lossy().into_owned())
+            .collect(),
+        notes: done.notes,
+        dry_run,
+    };
+    Reply::new(summary, &data).human(out)
+}
+
+fn list(context: &Context) -> Reply {
+    let root = Site::open(&context.engine())
+        .ok()
+        .map(|site| site.place().root.clone());
+    let word = |state: IntegrationState| match state {
+        IntegrationState::Absent => "absent",
+        IntegrationState::Installed => "installed",
+        IntegrationState::Outdated { .. } => "outdated",
+    };
+    let agents: Vec<AgentData> = context
+        .agents
+        .iter()
+        .map(|agent| AgentData {
+            id: agent.id(),
+            name: agent.name(),
+            detection: agent.detect(&context.env),
+            ladder: agent.ladder(),
+            for_user: word(agent.integration(&context.env, &Scope::User)),
+            in_repository: root.clone().map_or("absent", |root| {
+                word(agent.integration(&context.env, &Scope::Project { root }))
+            }),
+        })
+        .collect();
+    let mut rows = vec![
+        ["agent", "found", "for you", "in this repository", "support"]
+            .map(|head| paint(DIM, head))
+            .to_vec(),
+    ];
+    for agent in &agents {
+        let rungs: Vec<&str> = agent.ladder.iter().map(|rung| rung.rung).collect();
+        let found = match (&agent.detection.version, agent.detection.installed) {
+            (Some(version), true) => text::one_line(version, 20),
+            (None, true) => "yes".to_owned(),
+            (_, false) => "no".to_owned(),
+        };
+        rows.push(vec![
+            agent.id.to_string(),
+            found,
+            agent.for_user.to_owned(),
+            agent.in_repository.to_owned(),
+            rungs.join(", "),
+        ]);
+    }
+    let summary = format!("{} agent(s) are known", agents.len());
+    Reply::new(summary, &AgentsData { agents }).human(table(&rows))
+}

@@ -1,0 +1,155 @@
+//! `git takeup handover`
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use takeup_core::engine;
+use takeup_core::error::Exit;
+use takeup_core::files::write_atomic;
+use takeup_core::handover::{BUDGET, Document};
+use takeup_core::ids::SessionRef;
+
+use crate::context::Context;
+use crate::options::{SessionArgs, TaskArgs};
+use crate::printer::{CYAN, DIM, paint, shell};
+use crate::reply::{Failure, Next, Reply};
+
+/// Arguments of `handover`.
+#[derive(Debug, clap::Args)]
+#[command(
+    visible_alias = "handoff",
+    after_help = "Examples:\n  git takeup handover fix-login\n  git takeup handover fix-login --output handover.md\n  git takeup handover fix-login --to opencode\n\nSecrets are masked, text of others is quoted as data, every line says how it is known."
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    task: TaskArgs,
+
+    #[command(flatten)]
+    session: SessionArgs,
+
+    /// Deliver it to this agent, and print the command that goes on there
+    #[arg(long, value_name = "AGENT")]
+    to: Option<String>,
+
+    /// Deliver nothing and write nothing: show the document
+    #[arg(long)]
+    dry_run: bool,
+
+    /// The most characters of the document
+    #[arg(long, value_name = "NUMBER", default_value_t = BUDGET)]
+    budget: usize,
+
+    /// Write the document into this file
+    #[arg(short, long, value_name = "FILE", conflicts_with = "to")]
+    output: Option<PathBuf>,
+}
+
+/// The answer of `handover`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct HandoverData {
+    /// The document, in parts.
+    document: Document,
+    /// The document, as Markdown.
+    markdown: String,
+    /// How it was delivered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delivered: Option<DeliveredData>,
+}
+
+/// How a hand-over was delivered.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DeliveredData {
+    /// The agent.
+    to: String,
+    /// The session that was made.
+    session: Option<SessionRef>,
+    /// The file the document was put into.
+    file: Option<String>,
+    /// The command that goes on there, a word each.
+    command: Vec<String>,
+}
+
+pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
+    let engine = context.engine();
+    let task = args.task.named();
+    let (task, session) = (task.as_deref(), args.session.session.as_deref());
+    let agent = match &args.to {
+        Some(name) => {
+            let found = context
+                .agents
+                .iter()
+                .find(|agent| agent.id().as_str() == name);
+            Some(found.ok_or_else(|| {
+                Failure::new(
+                    "no-such-agent",
+                    Exit::Missing,
+                    format!("no agent {name:?} is known"),
+                )
+                .hint("`git takeup agents list` names them")
+            })?)
+        }
+        None => None,
+    };
+    if let (Some(agent), false) = (agent, args.dry_run) {
+        let done = engine::hand_over(&engine, &**agent, task, session, args.budget)?;
+        let words: Vec<String> = done
+            .received
+            .command
+            .iter()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        let command = shell(words.iter().map(String::as_str));
+        let summary = format!("task {} handed over to {}", done.task_id, agent.name());
+        let data = HandoverData {
+            markdown: done.document.markdown(),
+            document: done.document,
+            delivered: Some(DeliveredData {
+                to: agent.id().to_string(),
+                session: done.received.session,
+                file: done
+                    .received
+                    .file
+                    .map(|file| file.to_string_lossy().into_owned()),
+                command: words,
+            }),
+        };
+        let text = format!(
+            "{summary}\n{}{}",
+            paint(DIM, "go on there: "),
+            paint(CYAN, &command)
+        );
+        return Ok(Reply::new(summary, &data)
+            .human(text)
+            .next(Next::new("continue", command)));
+    }
+    let (found, document) = engine::gather(&engine, task, session, args.budget)?;
+    if let Some(agent) = agent
+        && !agent.detect(&context.env).installed
+    {
+        return Err(Failure::new(
+            "agent-not-installed",
+            Exit::No,
+            format!("{} is not installed", agent.name()),
+        ));
+    }
+    let markdown = document.markdown();
+    let summary = format!("hand-over of task {}", found.task_id);
+    let mut text = markdown.clone();
+    if let Some(path) = &args.output
+        && !args.dry_run
+    {
+        write_atomic(path, markdown.as_bytes(), 0o600)?;
+        text = format!("{summary} written to {}", path.display());
+    }
+    Ok(Reply::new(
+        summary,
+        &HandoverData {
+            document,
+            markdown,
+            delivered: None,
+        },
+    )
+    .human(text))
+}

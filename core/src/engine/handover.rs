@@ -1,0 +1,321 @@
+//! `handover`: gathers what another agent has to know, and delivers it.
+use super::show::TaskView;
+use super::{Candidate, Engine, EngineError, PATIENCE, Site, show};
+use crate::agent::{Agent, AgentError, Parcel, Received, SessionDetail};
+use crate::handover::{
+    Asked, ChangeLine, CheckLine, Claim, ClaimFacts, Document, Handover, NextLine, SessionLine,
+    claims_in,
+};
+use crate::identity::Note;
+use crate::ids::TaskId;
+use crate::ledger::{Actor, Change, Transition};
+use crate::plan::Proof;
+use crate::process::Liveness;
+use crate::redact::Masker;
+use crate::review::ReviewState;
+use crate::status::Status;
+
+/// How many turns of the last session are looked at for claims.
+const TURNS: usize = 6;
+
+/// Gathers a hand-over and makes the document, at most `budget` characters of Markdown. Reads only.
+pub fn gather(
+    engine: &Engine<'_>,
+    task: Option<&str>,
+    session: Option<&str>,
+    budget: usize,
+) -> Result<(Handover, Document), EngineError> {
+    let site = Site::open_used(engine)?;
+    let view = show(engine, task, session, false)?;
+    let found = collect(engine, &site, &view)?;
+    let document = found.document(budget, &Masker::of(engine.env));
+    Ok((found, document))
+}
+
+fn collect(engine: &Engine<'_>, site: &Site, view: &TaskView) -> Result<Handover, EngineError> {
+    let look = site.look(engine, false, false)?;
+    let holder = holder(view);
+    let details: Vec<SessionDetail> = view
+        .candidates
+        .iter()
+        .filter_map(|candidate| {
+            let agent = engine
+                .agents
+                .iter()
+                .find(|agent| agent.id() == candidate.agent)?;
+            agent
+                .session(engine.env, candidate.identity.session_id.as_str(), TURNS)
+                .ok()
+        })
+        .collect();
+    let detail = holder.and_then(|holder| {
+        details
+            .iter()
+            .find(|detail| detail.session.session == holder.session())
+    });
+    let facts = ClaimFacts {
+        unpushed: unpushed(site),
+        uncommitted: Some(look.record.deviations.len() as u64 + look.record.deviations_left_out),
+        proved: holder.map(|holder| {
+            let fresh = holder
+                .evidence
+                .iter()
+                .filter(|check| check.proof == Proof::Fresh)
+                .count();
+            (fresh as u64, holder.evidence.len() as u64)
+        }),
+    };
+    let changes = holder.and_then(|holder| holder.changes.as_ref());
+    Ok(Handover {
+        task_id: view.task_id.clone(),
+        title: view.title.clone(),
+        at: engine.clock.now(),
+        root: crate::paths::text_of_path(&site.place().root),
+        branch: look.record.branch.clone(),
+        head: look.record.head.as_ref().map(ToString::to_string),
+        status: holder.map_or(Status::Active, |holder| holder.identity.status),
+        judgement: holder.map(Candidate::judgement),
+        asked: asked(site, view, &details),
+        changes: changes
+            .iter()
+            .flat_map(|changes| &changes.paths)
+            .map(|changed| ChangeLine {
+                path: changed.path.clone(),
+                what: format!("{}, {}", changed.verb.code(), changed.place.code()),
+                inside_boundary: changed.inside_boundary,
+            })
+            .collect(),
+        changes_incomplete: changes.and_then(|changes| changes.incomplete.clone()),
+        commits: changes
+            .iter()
+            .flat_map(|changes| &changes.commits)
+            .map(|commit| {
+                let id: String = commit.id.as_str().chars().take(10).collect();
+                format!("{id} {} ({})", commit.subject, commit.author)
+            })
+            .collect(),
+        checks: holder
+            .iter()
+            .flat_map(|holder| &holder.evidence)
+            .map(|check| CheckLine {
+                command: check.command.clone(),
+                proof: check.proof.code().to_owned(),
+                counts: check.proof == Proof::Fresh,
+                outcome: check.outcome.clone(),
+                at: check.at,
+                observed: check.evidence_source != Some(crate::evidence::EvidenceSource::Reported),
+            })
+            .collect(),
+        no_checks: view.plan.no_checks,
+        reviews: view
+            .reviews
+            .iter()
+            .filter(|review| !matches!(review.state, ReviewState::Applied { .. }))
+            .cloned()
+            .collect(),
+        effects: holder
+            .map(|holder| holder.open_effects.clone())
+            .unwrap_or_default(),
+        notes: view.notes.clone(),
+        todos: detail
+            .map(|detail| detail.session.plan.clone())
+            .unwrap_or_default(),
+        claims: claims(view, detail, &facts),
+        sessions: view
+            .candidates
+            .iter()
+            .map(|candidate| session_line(engine, candidate))
+            .collect(),
+        next: NextLine {
+            action: holder
+                .map_or_else(|| "inspect".to_owned(), |holder| holder.next.action.clone()),
+            command: holder.and_then(|holder| holder.next.command.clone()),
+        },
+        transcript: detail
+            .and_then(|detail| detail.transcript.as_deref())
+            .map(crate::paths::text_of_path),
+    })
+}
+
+/// Returns the session that holds the task now.
+fn holder(view: &TaskView) -> Option<&Candidate> {
+    let open = view
+        .candidates
+        .iter()
+        .rev()
+        .find(|candidate| !candidate.identity.status.is_closed());
+    open.or_else(|| view.candidates.last())
+}
+
+fn session_line(engine: &Engine<'_>, candidate: &Candidate) -> SessionLine {
+    let agent = engine
+        .agents
+        .iter()
+        .find(|agent| agent.id() == candidate.agent);
+    let words = agent.and_then(|agent| agent.resume_command(&candidate.identity.session_id));
+    SessionLine {
+        session: candidate.session(),
+        status: candidate.identity.status,
+        liveness: match &candidate.liveness {
+            Liveness::Live { proof } => format!("open: {proof}"),
+            Liveness::Ended { proof } => format!("ended: {proof}"),
+            Liveness::Crashed { proof } => format!("crashed: {proof}"),
+            Liveness::Unknown { why } => format!("not known: {why}"),
+        },
+        last_record: candidate
+            .left
+            .as_ref()
+            .map_or(candidate.identity.updated_at, |left| left.at),
+        resume_command: words.map(|words| {
+            let words: Vec<String> = words
+                .iter()
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect();
+            crate::redact::line_of(words.iter().map(String::as_str))
+        }),
+    }
+}
+
+fn asked(site: &Site, view: &TaskView, details: &[SessionDetail]) -> Vec<Asked> {
+    let mut asked = Vec::new();
+    for candidate in &view.candidates {
+        let session = candidate.session();
+        if let Some(record) = site.view.state.session(&session)
+            && let Some(prompt) = &record.prompt
+        {
+            asked.push(Asked {
+                at: Some(record.created_at),
+                session: session.clone(),
+                text: prompt.clone(),
+            });
+        }
+        let detail = details
+            .iter()
+            .find(|detail| detail.session.session == session);
+        if let Some(prompt) = detail.and_then(|detail| detail.session.last_prompt.clone()) {
+            let at = detail.and_then(|detail| detail.session.updated_at);
+            asked.push(Asked {
+                at,
+                session,
+                text: prompt,
+            });
+        }
+    }
+    asked
+}
+
+/// Finds what was claimed in notes and in the last turns, and holds it against what was seen.
+fn claims(view: &TaskView, detail: Option<&SessionDetail>, facts: &ClaimFacts) -> Vec<Claim> {
+    let mut found = Vec::new();
+    for note in &view.notes {
+        for (kind, text) in claims_in(&note.text) {
+            found.push(Claim {
+                by: note.by.clone(),
+                text,
+                standing: facts.hold(kind),
+            });
+        }
+    }
+    if let Some(detail) = detail {
+        for turn in detail.turns.iter().filter(|turn| turn.role == "assistant") {
+            for (kind, text) in claims_in(&turn.text) {
+                let by = detail.session.session.clone();
+                found.push(Claim {
+                    by,
+                    text,
+                    standing: facts.hold(kind),
+                });
+            }
+        }
+    }
+    found
+}
+
+/// Counts the commits on the branch that its upstream does not have; `None` where there is no upstream to compare with.
+fn unpushed(site: &Site) -> Option<u64> {
+    let repository = site.repository.libgit2()?;
+    let head = repository.head().ok()?;
+    let name = head.name().ok()?;
+    let upstream = repository.branch_upstream_name(name).ok()?;
+    let upstream = repository
+        .find_reference(upstream.as_str().ok()?)
+        .ok()?
+        .target()?;
+    let (ahead, _) = repository
+        .graph_ahead_behind(head.target()?, upstream)
+        .ok()?;
+    Some(ahead as u64)
+}
+
+/// A hand-over that was delivered.
+#[derive(Clone, Debug)]
+pub struct Delivered {
+    /// The task.
+    pub task_id: TaskId,
+    /// The document.
+    pub document: Document,
+    /// How the agent received it.
+    pub received: Received,
+}
+
+/// Delivers a task to another agent: as a new session, a message or a file, whatever it takes. The task stays where it is
+/// until that session takes it up; that it was handed over is noted on it.
+pub fn hand_over(
+    engine: &Engine<'_>,
+    to: &dyn Agent,
+    task: Option<&str>,
+    session: Option<&str>,
+    budget: usize,
+) -> Result<Delivered, EngineError> {
+    let site = Site::open_used(engine)?;
+    if !to.detect(engine.env).installed {
+        return Err(AgentError::NotInstalled {
+            agent: to.name(),
+            why: "its program and its home were not found".to_owned(),
+        }
+        .into());
+    }
+    let (found, document) = gather(engine, task, session, budget)?;
+    let at = engine.clock.now();
+    let parcel = Parcel {
+        task_id: found.task_id.clone(),
+        title: document.title.clone(),
+        document: document.markdown(),
+        at,
+    };
+    let received = to.receive(engine.env, site.place(), &parcel)?;
+    let whom = received
+        .session
+        .as_ref()
+        .map_or_else(|| to.id().to_string(), ToString::to_string);
+    let by = super::caller::person();
+    site.ledger.transact(engine.clock, PATIENCE, |_| {
+        let note = Note {
+            at,
+            by: by.clone(),
+            text: format!("handed over to {whom}"),
+        };
+        let changes = vec![Change::Note {
+            task_id: found.task_id.clone(),
+            note,
+        }];
+        let actor = Actor {
+            session: by.clone(),
+            pid: std::process::id(),
+        };
+        Ok::<_, EngineError>((
+            Some(Transition {
+                at,
+                actor,
+                operation: "handover".to_owned(),
+                changes,
+            }),
+            (),
+        ))
+    })?;
+    Ok(Delivered {
+        task_id: found.task_id,
+        document,
+        received,
+    })
+}
