@@ -35,6 +35,15 @@ impl Env {
         }
     }
 
+    /// Returns the same environment in another folder.
+    #[must_use]
+    pub fn at(&self, cwd: impl Into<PathBuf>) -> Self {
+        Self {
+            vars: self.vars.clone(),
+            cwd: cwd.into(),
+        }
+    }
+
     /// Returns a variable that is set and not empty.
     pub fn var(&self, name: &str) -> Option<&OsStr> {
         self.vars

@@ -75,8 +75,11 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         view.changes
             .paths
             .iter()
-            .map(|changed| format!("{}\n", changed.path))
-            .collect()
+            .fold(String::new(), |text, changed| {
+                text + &changed.path
+                    + "
+"
+            })
     } else {
         page(&view, &summary, context)
     };

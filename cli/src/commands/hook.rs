@@ -17,6 +17,7 @@ pub(crate) struct Args {
     rest: Vec<OsString>,
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the shape of every command")]
 pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     if args.agent == "git" {
         return Ok(hook_git::run(args.event, args.rest, context));

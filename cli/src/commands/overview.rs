@@ -54,15 +54,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         let known = known_places(&context.env);
         for place in known.items {
             let root = path_of_text(&place.root).filter(|_| !place.gone);
-            match root.map(|root| {
-                at(
-                    context,
-                    &Env {
-                        cwd: root,
-                        ..context.env.clone()
-                    },
-                )
-            }) {
+            match root.map(|root| at(context, &context.env.at(root))) {
                 Some(Ok(place)) => places.push(place),
                 Some(Err(_)) | None => gone.push(place.root),
             }
