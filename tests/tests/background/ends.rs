@@ -1,0 +1,284 @@
+//! How a task ends, and what is said of it.
+use std::path::Path;
+
+use serde_json::json;
+
+use super::kit::{Desk, until};
+
+#[test]
+fn every_exit_status_is_told_as_it_was() {
+    let desk = Desk::new();
+    for code in [0, 1, 2, 126, 127, 255] {
+        let id = desk.sh(&format!("exit {code}"));
+        let task = desk.end(&id);
+        assert_eq!(task["exitCode"], code, "{task}");
+        assert_eq!(task["signal"], json!(null));
+        assert_eq!(
+            task["status"],
+            if code == 0 { "completed" } else { "failed" }
+        );
+        assert_eq!(desk.bg(&["wait", &id, "--exit-code"]).code, code);
+        assert_eq!(desk.bg(&["wait", &id]).code, i32::from(code != 0));
+        assert_eq!(desk.record(&id)["exit_code"], code);
+    }
+}
+
+#[test]
+fn every_signal_is_told_as_it_was() {
+    let desk = Desk::new();
+    // All but those whose default is to do nothing, to stop or to go on.
+    for signal in (1..=31).filter(|signal| ![17, 18, 19, 20, 21, 22, 23, 28].contains(signal)) {
+        let id = desk.sh(&format!("ulimit -c 0; kill -{signal} $$; sleep 500"));
+        let task = desk.end(&id);
+        assert_eq!(task["signal"], signal, "{task}");
+        assert_eq!(task["exitCode"], 128 + signal);
+        assert_eq!(task["status"], "failed");
+        assert_eq!(task["state"]["failure"]["how"]["coreDumped"], false);
+    }
+}
+
+#[test]
+fn a_core_dump_is_told() {
+    // Whether a core file is written depends on the machine; then the flag is set also where a pipe takes it.
+    let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
+    let desk = Desk::new();
+    let judge = std::process::Command::new("sh")
+        .args(["-c", "ulimit -c unlimited; kill -ABRT $$"])
+        .current_dir(desk.scratch.home())
+        .status()
+        .unwrap();
+    let id = desk.sh("ulimit -c unlimited; kill -ABRT $$");
+    let task = desk.end(&id);
+    assert_eq!(
+        task["state"]["failure"]["how"]["coreDumped"],
+        std::os::unix::process::ExitStatusExt::core_dumped(&judge),
+        "pattern {pattern}"
+    );
+}
+
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test's file needs no durability"
+)]
+fn what_cannot_be_started_is_said_at_once() {
+    let desk = Desk::new();
+    let ran = desk
+        .bg(&[
+            "run",
+            "--name",
+            "none",
+            "--json",
+            "--",
+            "no-such-command-4711",
+        ])
+        .exits(1)
+        .json();
+    assert_eq!(ran["error"]["code"], "command-not-found");
+    let task = desk.show("none");
+    assert_eq!(
+        (&task["status"], &task["exitCode"]),
+        (&json!("failed"), &json!(127))
+    );
+    assert_eq!(desk.record(task["id"].as_str().unwrap())["exit_code"], 127);
+
+    let plain = desk.scratch.home().join("plain");
+    std::fs::write(&plain, "text").unwrap();
+    let ran = desk
+        .bg(&[
+            "run",
+            "--name",
+            "plain",
+            "--json",
+            "--",
+            plain.to_str().unwrap(),
+        ])
+        .exits(1)
+        .json();
+    assert_eq!(ran["error"]["code"], "command-not-runnable");
+    assert_eq!(desk.show("plain")["exitCode"], 126);
+    // A folder is no program either.
+    assert_eq!(desk.bg(&["run", "--", "/"]).code, 1);
+    assert_eq!(
+        desk.bg(&["run", "--cwd", "/no/such/folder", "--", "true"])
+            .code,
+        2
+    );
+    assert_eq!(desk.bg(&["run"]).code, 2);
+    assert!(!Path::new(&desk.file(task["id"].as_str().unwrap(), ".stdout")).exists());
+}
+
+#[test]
+fn a_command_that_puts_itself_in_the_background_is_not_over() {
+    let desk = Desk::new();
+    let id = desk.sh(&format!(
+        "setsid sh -c '{}; echo late' & echo early; exit 5",
+        desk.wait_for_gate()
+    ));
+    until("the command has ended", || {
+        desk.show(&id)["state"]["commandEnd"]["how"]["code"] == 5
+    });
+    assert_eq!(desk.status(&id), "running");
+    desk.open_gate();
+    let task = desk.end(&id);
+    assert_eq!(
+        (&task["status"], &task["exitCode"]),
+        (&json!("failed"), &json!(5))
+    );
+    assert_eq!(desk.output(&id), "early\nlate\n");
+}
+
+#[test]
+fn one_any_or_all_can_be_waited_for() {
+    let desk = Desk::new();
+    let fast = desk.sh("exit 3");
+    let slow = desk.sh(&desk.wait_for_gate());
+    desk.bg(&["wait", "--any", &slow, &fast, "--timeout", "60s"])
+        .exits(1);
+    let waited = desk
+        .bg(&["wait", &slow, &fast, "--timeout", "50ms", "--json"])
+        .exits(6)
+        .json();
+    assert_eq!(waited["data"]["timedOut"], true);
+    desk.open_gate();
+    desk.bg(&["wait", &slow]).exits(0);
+    desk.bg(&["wait", &slow, &fast]).exits(1);
+    desk.bg(&["wait"]).exits(0);
+    desk.bg(&["wait", "no-such-task"]).exits(4);
+}
+
+#[test]
+fn readiness_can_be_waited_for() {
+    let desk = Desk::new();
+    desk.start(
+        &["--ready", "listening on"],
+        &["sh", "-c", "echo listening on 1; sleep 500"],
+    );
+    let file = desk.scratch.home().join("made");
+    desk.start(
+        &["--ready", &format!("cmd:test -e {}", file.display())],
+        &["sh", "-c", &format!("touch {file:?}; sleep 500")],
+    );
+    let ran = desk
+        .bg(&["run", "--json", "--ready", "never", "--", "true"])
+        .exits(1)
+        .json();
+    assert_eq!(ran["data"]["ready"], false);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    desk.start(&["--ready", &format!("port:{port}")], &["sleep", "500"]);
+}
+
+#[test]
+fn limits_reach_the_command() {
+    let desk = Desk::new();
+    let id = desk.start(
+        &["--memory", "1G", "--cpu-time", "7s"],
+        &["sh", "-c", "ulimit -v; ulimit -t"],
+    );
+    assert_eq!(desk.end(&id)["status"], "completed");
+    assert_eq!(desk.output(&id), format!("{}\n7\n", 1 << 20));
+}
+
+#[test]
+fn what_is_over_can_be_cleaned_away_after_a_preview() {
+    let desk = Desk::new();
+    let done = desk.sh("echo x");
+    let running = desk.sh("sleep 500");
+    desk.end(&done);
+    let preview = desk
+        .bg(&["clean", "--all", "--dry-run", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(preview["data"]["removed"][0]["id"], done.as_str());
+    assert_eq!(preview["data"]["running"], 1);
+    assert_eq!(desk.status(&done), "completed");
+    desk.bg(&["clean", "--all"]).exits(0);
+    desk.bg(&["show", &done]).exits(4);
+    assert_eq!(desk.status(&running), "running");
+    let left: Vec<_> = std::fs::read_dir(desk.folder())
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&done))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test's file needs no durability"
+)]
+fn a_damaged_record_is_reported_and_the_others_are_listed() {
+    let desk = Desk::new();
+    let ids: Vec<String> = (0..4).map(|_| desk.sh("true")).collect();
+    for id in &ids {
+        desk.end(id);
+    }
+    let path = |number: usize| desk.file(&ids[number], ".status.json");
+    std::fs::write(path(0), vec![0; 700]).unwrap();
+    let whole = std::fs::read(path(1)).unwrap();
+    std::fs::write(path(1), &whole[..whole.len() / 2]).unwrap();
+    std::fs::remove_file(path(2)).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", path(2)).unwrap();
+    let listed = desk.bg(&["list", "--json"]).exits(0).json();
+    let tasks = listed["data"]["tasks"].as_array().unwrap();
+    assert_eq!(tasks.len(), 1);
+    assert_eq!(tasks[0]["id"], ids[3].as_str());
+    let mut kinds: Vec<&str> = listed["data"]["issues"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|issue| issue["kind"].as_str().unwrap())
+        .collect();
+    kinds.sort_unstable();
+    assert_eq!(kinds, ["symlink", "torn", "zeroed"]);
+    desk.bg(&["show", &ids[0]]).exits(1);
+}
+
+#[test]
+fn jcode_reads_our_status_files() {
+    let desk = Desk::new();
+    let id = desk.start(
+        &["--name", "label", "--session", "ses_1", "--notify"],
+        &["sh", "-c", "exit 3"],
+    );
+    desk.end(&id);
+    let file = desk.record(&id);
+    // The keys and types of section 6.2 of the format.
+    for key in [
+        "task_id",
+        "tool_name",
+        "session_id",
+        "status",
+        "started_at",
+        "completed_at",
+        "error",
+    ] {
+        assert!(file[key].is_string(), "{key}: {file}");
+    }
+    assert_eq!(file["display_name"], "label");
+    assert_eq!(
+        (&file["status"], &file["exit_code"]),
+        (&json!("failed"), &json!(3))
+    );
+    assert!(file["duration_secs"].is_f64() && file["pid"].is_null() && file["detached"] == true);
+    let known = [
+        "progress",
+        "checkpoint",
+        "completed",
+        "failed",
+        "superseded",
+        "cancelled",
+        "delivery_updated",
+    ];
+    for event in file["event_history"].as_array().unwrap() {
+        assert!(known.contains(&event["kind"].as_str().unwrap()) && event["timestamp"].is_string());
+    }
+    // Its rule for the exit status of a detached task: the last line that is exactly this.
+    let output = std::fs::read_to_string(desk.file(&id, ".output")).unwrap();
+    assert_eq!(
+        output.lines().last(),
+        Some("--- Command finished with exit code: 3 ---")
+    );
+}

@@ -1,0 +1,173 @@
+//! Stopping: the whole tree, nobody else, and what is said of it.
+use std::process::Stdio;
+
+use super::kit::{Desk, Terminal, code, kill, runs, until};
+
+#[test]
+fn stop_ends_the_whole_tree() {
+    let desk = Desk::new();
+    let id = desk.sh(r#"sleep 500 & sh -c "sleep 501 & echo ready; wait" & trap "" TERM; wait"#);
+    until("it is ready", || desk.output(&id) == "ready\n");
+    until("all are there", || desk.marked(&id).len() >= 5);
+    let answer = desk
+        .bg(&["stop", &id, "--grace", "500ms", "--json"])
+        .exits(0)
+        .json();
+    let stopped = &answer["data"]["tasks"][0];
+    assert_eq!(stopped["task"]["status"], "stopped", "{answer}");
+    assert_eq!(stopped["survivors"], serde_json::json!([]));
+    let state = &stopped["task"]["state"];
+    assert!(
+        state["by"].as_str().unwrap().starts_with("user "),
+        "{state}"
+    );
+    assert_eq!(state["stopping"]["killed"], true);
+    assert_eq!(state["stopping"]["graceMs"], 500);
+    assert!(state["stopping"]["askedAt"].is_string());
+    assert_eq!(desk.marked(&id), Vec::<u32>::new());
+    // A second stop is harmless, and the first one stays.
+    let again = desk.bg(&["stop", &id, "--json"]).exits(0).json();
+    assert_eq!(again["data"]["tasks"][0]["wasOver"], true);
+    assert_eq!(again["data"]["tasks"][0]["task"]["state"], *state);
+}
+
+#[test]
+fn a_gentle_stop_is_heard_also_by_what_stands_still() {
+    let desk = Desk::new();
+    let id = desk.sh("trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.02; done");
+    until("it is ready", || desk.output(&id) == "ready\n");
+    let command = desk.command(&id);
+    takeup_core::process::Processes::signal(
+        &takeup_core::process::system(),
+        &command,
+        rustix::process::Signal::STOP,
+    )
+    .unwrap();
+    let answer = desk
+        .bg(&["stop", &id, "--grace", "60s", "--json"])
+        .exits(0)
+        .json();
+    let state = &answer["data"]["tasks"][0]["task"]["state"];
+    assert_eq!(state["stopping"]["how"]["code"], 7, "{state}");
+    assert_eq!(state["stopping"]["killed"], false);
+    assert_eq!(desk.output(&id), "ready\nbye\n");
+}
+
+#[test]
+fn a_killed_supervisor_does_not_save_a_task_from_being_stopped() {
+    let desk = Desk::new();
+    // The grandchild loses its parents and has no link to the command any more.
+    let id = desk.sh("(sleep 502 &) ; echo ready; sleep 503");
+    until("it is ready", || desk.output(&id) == "ready\n");
+    kill(&desk.supervisor(&id));
+    desk.bg(&["stop", &id, "--grace", "100ms"]).exits(0);
+    assert_eq!(desk.status(&id), "stopped");
+    assert_eq!(desk.marked(&id), Vec::<u32>::new());
+}
+
+#[test]
+fn a_supervisor_that_stands_still_is_no_obstacle() {
+    let desk = Desk::new();
+    let id = desk.sh("sleep 500");
+    let supervisor = desk.supervisor(&id);
+    takeup_core::process::Processes::signal(
+        &takeup_core::process::system(),
+        &supervisor,
+        rustix::process::Signal::STOP,
+    )
+    .unwrap();
+    desk.bg(&["stop", &id, "--grace", "1s"]).exits(0);
+    assert_eq!(desk.status(&id), "stopped");
+    assert_eq!(desk.marked(&id), Vec::<u32>::new());
+}
+
+#[test]
+fn a_task_started_inside_a_task_is_its_own() {
+    let desk = Desk::new();
+    let program = super::kit::PROGRAM;
+    let outer = desk.sh(&format!(
+        "{program:?} bg run --name inner -- sh -c '{}; exit 5' >/dev/null; echo ready; sleep 500",
+        desk.wait_for_gate()
+    ));
+    until("it is ready", || desk.output(&outer) == "ready\n");
+    desk.bg(&["stop", &outer, "--grace", "60s"]).exits(0);
+    assert_eq!(desk.status("inner"), "running");
+    desk.open_gate();
+    assert_eq!(desk.end("inner")["exitCode"], 5);
+}
+
+#[test]
+fn a_time_limit_stops_and_says_so() {
+    let desk = Desk::new();
+    let id = desk.start(&["--timeout", "200ms"], &["sleep", "500"]);
+    let task = desk.end(&id);
+    assert_eq!(task["status"], "timed-out", "{task}");
+    assert_eq!(task["exitCode"], 124);
+    assert_eq!(desk.bg(&["wait", &id, "--exit-code"]).code, 124);
+    assert_eq!(desk.record(&id)["exit_code"], 124);
+}
+
+#[test]
+fn a_foreground_run_passes_the_status_and_can_be_interrupted() {
+    let desk = Desk::new();
+    let ran = desk.bg(&[
+        "run",
+        "--foreground",
+        "--exit-code",
+        "--",
+        "sh",
+        "-c",
+        "echo hi; exit 9",
+    ]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (9, "hi\n"));
+    let mut foreground = desk
+        .program()
+        .args([
+            "bg",
+            "run",
+            "--name",
+            "t",
+            "--foreground",
+            "--",
+            "sh",
+            "-c",
+            "echo hi; sleep 500",
+        ])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("it prints", || desk.bg(&["output", "t"]).stdout == "hi\n");
+    let pid = rustix::process::Pid::from_child(&foreground);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(code(&mut foreground), 1);
+    assert_eq!(desk.status("t"), "stopped");
+}
+
+#[test]
+fn a_foreground_run_can_be_left_alone_from_its_terminal_and_from_another() {
+    let desk = Desk::new();
+    let mut terminal = Terminal::open(&desk);
+    terminal.write(b"git-takeup bg run --name t --foreground -- sh -c 'echo $((40+2)); sleep 500'; echo left with $?\n");
+    until("it prints", || terminal.printed().contains("42\r\n"));
+    terminal.write(b"\x1a");
+    until("the first is answered", || {
+        terminal.printed().contains("once more")
+    });
+    terminal.write(b"\x1a");
+    until("it is left", || {
+        terminal.printed().contains("left with 0\r\n")
+    });
+    assert_eq!(desk.status("t"), "running");
+
+    terminal.write(b"git-takeup bg run --name u --foreground -- sh -c 'echo $((50+5)); sleep 500'; echo gone with $?\n");
+    until("it prints", || terminal.printed().contains("55\r\n"));
+    desk.bg(&["detach", "u"]).exits(0);
+    until("it is left", || {
+        terminal.printed().contains("gone with 0\r\n")
+    });
+    assert_eq!(desk.status("u"), "running");
+    let command = desk.command("u");
+    terminal.close();
+    assert!(runs(&command));
+}
