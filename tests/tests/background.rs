@@ -1,9 +1,10 @@
 //! Background tasks through the real program, with real processes and a real pseudo-terminal.
+#[cfg(test)]
 mod background {
-    pub mod ends;
-    pub mod kit;
-    pub mod output;
-    pub mod privacy;
-    pub mod stop;
-    pub mod survival;
+    pub(crate) mod ends;
+    pub(crate) mod kit;
+    pub(crate) mod output;
+    pub(crate) mod privacy;
+    pub(crate) mod stop;
+    pub(crate) mod survival;
 }

@@ -285,7 +285,8 @@ impl Supervisor<'_> {
                 Ok(None) => return,
                 Err(Errno::INTR) => {}
                 Err(_) => {
-                    self.no_child = true;
+                    // Where we are not the parent, to have no child says nothing.
+                    self.no_child |= self.is_parent;
                     return;
                 }
             }

@@ -10,80 +10,80 @@ use serde_json::Value;
 use takeup_core::process::{ProcessIdentity, Processes as _};
 use takeup_tests::{Ran, Scratch};
 
-pub const PROGRAM: &str = env!("CARGO_BIN_EXE_takeup-under-test");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_takeup-under-test");
 
 /// A scratch folder whose background tasks are all ended with it.
-pub struct Desk {
-    pub scratch: Scratch,
+pub(crate) struct Desk {
+    pub(crate) scratch: Scratch,
 }
 
 impl Desk {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             scratch: Scratch::empty(PROGRAM),
         }
     }
 
     /// Makes a command of the program in the home folder.
-    pub fn program(&self) -> Command {
+    pub(crate) fn program(&self) -> Command {
         self.scratch.program_in(&self.scratch.home())
     }
 
     /// Runs `bg` with these words.
-    pub fn bg(&self, words: &[&str]) -> Ran {
+    pub(crate) fn bg(&self, words: &[&str]) -> Ran {
         let output = self.program().arg("bg").args(words).output().unwrap();
         Ran::of(output)
     }
 
     /// Starts a task and returns its id.
-    pub fn start(&self, options: &[&str], command: &[&str]) -> String {
+    pub(crate) fn start(&self, options: &[&str], command: &[&str]) -> String {
         let words = [&["run", "--json"], options, &["--"], command].concat();
         let answer = self.bg(&words).exits(0).json();
         answer["data"]["task"]["id"].as_str().unwrap().to_owned()
     }
 
     /// Starts a task of the shell.
-    pub fn sh(&self, script: &str) -> String {
+    pub(crate) fn sh(&self, script: &str) -> String {
         self.start(&[], &["sh", "-c", script])
     }
 
     /// Returns the task as `bg show` sees it.
-    pub fn show(&self, id: &str) -> Value {
+    pub(crate) fn show(&self, id: &str) -> Value {
         self.bg(&["show", id, "--json"]).exits(0).json()["data"]["task"].clone()
     }
 
-    pub fn status(&self, id: &str) -> String {
+    pub(crate) fn status(&self, id: &str) -> String {
         self.show(id)["status"].as_str().unwrap().to_owned()
     }
 
     /// Waits for the end and returns the task.
-    pub fn end(&self, id: &str) -> Value {
+    pub(crate) fn end(&self, id: &str) -> Value {
         let ran = self.bg(&["wait", id, "--json"]);
         assert!(ran.code < 2, "{ran:?}");
         ran.json()["data"]["tasks"][0].clone()
     }
 
-    pub fn output(&self, id: &str) -> String {
+    pub(crate) fn output(&self, id: &str) -> String {
         self.bg(&["output", id]).exits(0).stdout
     }
 
     /// Returns the folder of tasks.
-    pub fn folder(&self) -> PathBuf {
+    pub(crate) fn folder(&self) -> PathBuf {
         self.scratch.home().join(".local/state/takeup/tasks")
     }
 
-    pub fn file(&self, id: &str, ending: &str) -> PathBuf {
+    pub(crate) fn file(&self, id: &str, ending: &str) -> PathBuf {
         self.folder().join(format!("{id}{ending}"))
     }
 
     /// Returns the record as it lies on disk.
-    pub fn record(&self, id: &str) -> Value {
+    pub(crate) fn record(&self, id: &str) -> Value {
         let bytes = std::fs::read(self.file(id, ".status.json")).unwrap();
         serde_json::from_slice(&bytes).unwrap()
     }
 
     /// Returns a path in the home folder that a script can wait for.
-    pub fn gate(&self) -> PathBuf {
+    pub(crate) fn gate(&self) -> PathBuf {
         self.scratch.home().join("gate")
     }
 
@@ -91,37 +91,21 @@ impl Desk {
         clippy::disallowed_methods,
         reason = "a test's file needs no durability"
     )]
-    pub fn open_gate(&self) {
+    pub(crate) fn open_gate(&self) {
         std::fs::write(self.gate(), "").unwrap();
     }
 
     /// Returns a piece of shell that waits for the gate.
-    pub fn wait_for_gate(&self) -> String {
+    pub(crate) fn wait_for_gate(&self) -> String {
         format!("while [ ! -e {:?} ]; do sleep 0.02; done", self.gate())
     }
 
-    pub fn supervisor(&self, id: &str) -> ProcessIdentity {
+    pub(crate) fn supervisor(&self, id: &str) -> ProcessIdentity {
         serde_json::from_value(self.record(id)["takeup"]["supervisor"].clone()).unwrap()
     }
 
-    pub fn command(&self, id: &str) -> ProcessIdentity {
+    pub(crate) fn command(&self, id: &str) -> ProcessIdentity {
         serde_json::from_value(self.show(id)["state"]["process"].clone()).unwrap()
-    }
-
-    /// Returns the numbers of living processes that carry the mark of a task.
-    pub fn marked(&self, id: &str) -> Vec<u32> {
-        let processes = takeup_core::process::system();
-        processes
-            .everyone()
-            .unwrap()
-            .into_iter()
-            .map(|process| process.pid)
-            .filter(|pid| {
-                processes
-                    .variable(*pid, "TAKEUP_BG")
-                    .is_some_and(|mark| mark == id)
-            })
-            .collect()
     }
 }
 
@@ -139,8 +123,24 @@ impl Drop for Desk {
     }
 }
 
+/// Returns the numbers of living processes that carry the mark of a task.
+pub(crate) fn marked(id: &str) -> Vec<u32> {
+    let processes = takeup_core::process::system();
+    processes
+        .everyone()
+        .unwrap()
+        .into_iter()
+        .map(|process| process.pid)
+        .filter(|pid| {
+            processes
+                .variable(*pid, "TAKEUP_BG")
+                .is_some_and(|mark| mark == id)
+        })
+        .collect()
+}
+
 /// Kills a process for good and waits until it is gone.
-pub fn kill(process: &ProcessIdentity) {
+pub(crate) fn kill(process: &ProcessIdentity) {
     let processes = takeup_core::process::system();
     processes
         .signal(process, rustix::process::Signal::KILL)
@@ -148,12 +148,12 @@ pub fn kill(process: &ProcessIdentity) {
     assert!(processes.wait_end(process, Duration::from_mins(1)).unwrap());
 }
 
-pub fn runs(process: &ProcessIdentity) -> bool {
+pub(crate) fn runs(process: &ProcessIdentity) -> bool {
     !takeup_core::process::system().state(process).is_over()
 }
 
 /// Waits until something holds; a hang ends the test.
-pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..6_000 {
         if holds() {
             return;
@@ -164,7 +164,7 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// Waits for a child and returns its exit status, 128 and the number for a signal.
-pub fn code(child: &mut Child) -> i32 {
+pub(crate) fn code(child: &mut Child) -> i32 {
     let status: ExitStatus = child.wait().unwrap();
     status
         .code()
@@ -173,16 +173,16 @@ pub fn code(child: &mut Child) -> i32 {
 }
 
 /// A pseudo-terminal with a shell in it, which is that terminal's session.
-pub struct Terminal {
+pub(crate) struct Terminal {
     master: Option<std::fs::File>,
-    pub shell: Child,
+    pub(crate) shell: Child,
     printed: Arc<Mutex<Vec<u8>>>,
     closing: Arc<AtomicBool>,
     reading: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Terminal {
-    pub fn open(desk: &Desk) -> Self {
+    pub(crate) fn open(desk: &Desk) -> Self {
         use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = openpt(flags).unwrap();
@@ -219,17 +219,17 @@ impl Terminal {
         }
     }
 
-    pub fn write(&self, bytes: &[u8]) {
+    pub(crate) fn write(&self, bytes: &[u8]) {
         use std::io::Write as _;
         self.master.as_ref().unwrap().write_all(bytes).unwrap();
     }
 
-    pub fn printed(&self) -> String {
+    pub(crate) fn printed(&self) -> String {
         String::from_utf8_lossy(&self.printed.lock().unwrap()).into_owned()
     }
 
     /// Kills the shell and closes the terminal under everything that is still in it.
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.shell.kill().unwrap();
         self.closing.store(true, Ordering::Relaxed);
         self.reading.take().unwrap().join().unwrap();

@@ -1,16 +1,16 @@
 //! Stopping: the whole tree, nobody else, and what is said of it.
 use std::process::Stdio;
 
-use super::kit::{Desk, Terminal, code, kill, runs, until};
+use super::kit::{Desk, Terminal, code, kill, marked, runs, until};
 
 #[test]
 fn stop_ends_the_whole_tree() {
     let desk = Desk::new();
     let id = desk.sh(r#"sleep 500 & sh -c "sleep 501 & echo ready; wait" & trap "" TERM; wait"#);
     until("it is ready", || desk.output(&id) == "ready\n");
-    until("all are there", || desk.marked(&id).len() >= 5);
+    until("all are there", || marked(&id).len() >= 5);
     let answer = desk
-        .bg(&["stop", &id, "--grace", "500ms", "--json"])
+        .bg(&["stop", &id, "--grace", "2s", "--json"])
         .exits(0)
         .json();
     let stopped = &answer["data"]["tasks"][0];
@@ -21,14 +21,30 @@ fn stop_ends_the_whole_tree() {
         state["by"].as_str().unwrap().starts_with("user "),
         "{state}"
     );
-    assert_eq!(state["stopping"]["killed"], true);
-    assert_eq!(state["stopping"]["graceMs"], 500);
+    assert_eq!(state["stopping"]["graceMs"], 2000);
     assert!(state["stopping"]["askedAt"].is_string());
-    assert_eq!(desk.marked(&id), Vec::<u32>::new());
+    assert_eq!(marked(&id), Vec::<u32>::new());
     // A second stop is harmless, and the first one stays.
     let again = desk.bg(&["stop", &id, "--json"]).exits(0).json();
     assert_eq!(again["data"]["tasks"][0]["wasOver"], true);
     assert_eq!(again["data"]["tasks"][0]["task"]["state"], *state);
+}
+
+#[test]
+fn what_does_not_listen_is_killed_after_the_grace() {
+    let desk = Desk::new();
+    let id =
+        desk.sh(r#"trap "" TERM; sleep 500 & setsid sh -c "sleep 501 & echo ready; wait" & wait"#);
+    until("it is ready", || desk.output(&id) == "ready\n");
+    until("all are there", || marked(&id).len() >= 5);
+    let answer = desk
+        .bg(&["stop", &id, "--grace", "200ms", "--json"])
+        .exits(0)
+        .json();
+    let state = &answer["data"]["tasks"][0]["task"]["state"];
+    assert_eq!(state["stopping"]["killed"], true, "{state}");
+    assert_eq!(state["stopping"]["how"]["signal"], 9);
+    assert_eq!(marked(&id), Vec::<u32>::new());
 }
 
 #[test]
@@ -62,7 +78,7 @@ fn a_killed_supervisor_does_not_save_a_task_from_being_stopped() {
     kill(&desk.supervisor(&id));
     desk.bg(&["stop", &id, "--grace", "100ms"]).exits(0);
     assert_eq!(desk.status(&id), "stopped");
-    assert_eq!(desk.marked(&id), Vec::<u32>::new());
+    assert_eq!(marked(&id), Vec::<u32>::new());
 }
 
 #[test]
@@ -78,7 +94,7 @@ fn a_supervisor_that_stands_still_is_no_obstacle() {
     .unwrap();
     desk.bg(&["stop", &id, "--grace", "1s"]).exits(0);
     assert_eq!(desk.status(&id), "stopped");
-    assert_eq!(desk.marked(&id), Vec::<u32>::new());
+    assert_eq!(marked(&id), Vec::<u32>::new());
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn a_task_outlives_the_terminal_and_the_program_it_was_started_by() {
         .unwrap();
     desk.open_gate();
     assert_eq!(desk.bg(&["wait", "p14", "--exit-code"]).code, 3);
-    let lines: String = (1..=60).map(|number| format!("{number}\n")).collect();
+    let lines = (1..=60).fold(String::new(), |text, number| text + &format!("{number}\n"));
     assert_eq!(desk.output("p14"), lines);
     let mut followed = String::new();
     std::io::Read::read_to_string(follow.stdout.as_mut().unwrap(), &mut followed).unwrap();
