@@ -11,5 +11,8 @@ pub(crate) fn all() -> Vec<Box<dyn Agent>> {
     for agent in takeup_cli_agents::all() {
         agents.push(Box::new(agent));
     }
+    // No agents of their own: what any agent can use, installed by the same commands.
+    agents.push(Box::new(takeup_openclaw::skills::Skills));
+    agents.push(Box::new(takeup_cli_agents::mcp::McpEntries));
     agents
 }

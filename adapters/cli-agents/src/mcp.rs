@@ -13,8 +13,9 @@
 use std::path::{Path, PathBuf};
 
 use jsonc_parser::cst::CstInputValue;
-use takeup_core::agent::AgentError;
+use takeup_core::agent::{Agent, AgentError, Detection};
 use takeup_core::env::Env;
+use takeup_core::ids::AgentId;
 use takeup_core::integration::{EditPlan, IntegrationState, Scope};
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
@@ -36,6 +37,93 @@ pub const CLIENTS: [&str; 8] = [
 const NAME: &str = "takeup";
 /// The command of the entry.
 const PROGRAM: &str = "git-takeup";
+
+/// The entries as `git takeup agents` knows them: of every client that is installed for the user.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct McpEntries;
+
+impl McpEntries {
+    /// Puts the plans of the installed clients together.
+    fn each(
+        env: &Env,
+        scope: &Scope,
+        plan_of: fn(&str, &Env, &Scope) -> Result<EditPlan, AgentError>,
+    ) -> Result<EditPlan, AgentError> {
+        let mut all = EditPlan::default();
+        for client in CLIENTS {
+            if target(client, env, &Scope::User).is_err() {
+                continue;
+            }
+            match plan_of(client, env, scope) {
+                Ok(mut plan) => {
+                    all.edits.append(&mut plan.edits);
+                    all.notes.append(&mut plan.notes);
+                }
+                Err(AgentError::Unsupported { .. }) => {}
+                // One client's broken settings are no reason to leave the others out.
+                Err(error) => all.notes.push(error.to_string()),
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl Agent for McpEntries {
+    fn id(&self) -> AgentId {
+        #[expect(clippy::expect_used, reason = "the constant is a slug")]
+        AgentId::new("mcp").expect("a slug")
+    }
+
+    fn name(&self) -> &'static str {
+        "MCP server for any client"
+    }
+
+    fn detect(&self, _: &Env) -> Detection {
+        Detection::default()
+    }
+
+    fn install(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
+        let plan = Self::each(env, scope, mcp_entry_plan)?;
+        if plan.edits.is_empty()
+            && !CLIENTS
+                .iter()
+                .any(|client| target(client, env, &Scope::User).is_ok())
+        {
+            return Err(AgentError::NotInstalled {
+                agent: "a client that speaks MCP",
+                why: format!("none of these has a folder: {}", CLIENTS.join(", ")),
+            });
+        }
+        Ok(plan)
+    }
+
+    fn uninstall(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
+        Self::each(env, scope, mcp_entry_removal)
+    }
+
+    fn integration(&self, env: &Env, scope: &Scope) -> IntegrationState {
+        let states: Vec<(&str, IntegrationState)> = CLIENTS
+            .into_iter()
+            .filter(|client| target(client, env, &Scope::User).is_ok())
+            .filter(|client| target(client, env, scope).is_ok())
+            .map(|client| (client, mcp_entry_state(client, env, scope)))
+            .collect();
+        let missing: Vec<&str> = states
+            .iter()
+            .filter(|(_, state)| *state != IntegrationState::Installed)
+            .map(|(client, _)| *client)
+            .collect();
+        if missing.len() == states.len() {
+            IntegrationState::Absent
+        } else if missing.is_empty() {
+            IntegrationState::Installed
+        } else {
+            IntegrationState::Outdated {
+                what: format!("no entry for {}", missing.join(", ")),
+            }
+        }
+    }
+}
 
 /// How a client writes an entry, and where.
 #[derive(Debug)]

@@ -4,9 +4,11 @@
 //! `.claude/skills/takeup` (Claude Code). It holds no program but short scripts in POSIX sh.
 use std::path::{Component, Path, PathBuf};
 
-use takeup_core::agent::AgentError;
+use takeup_core::agent::{Agent, AgentError, Detection};
+use takeup_core::env::Env;
 use takeup_core::files::read_bounded;
-use takeup_core::integration::{Edit, EditPlan, IntegrationState};
+use takeup_core::ids::AgentId;
+use takeup_core::integration::{Edit, EditPlan, IntegrationState, Scope};
 use takeup_core::issue::{Issue, IssueKind};
 
 /// The skill's name, and that of its folder.
@@ -48,6 +50,8 @@ enum Pass {
     Options,
     /// The plain one behind `--`, the rest as options before it.
     Data,
+    /// The first names what to do, the second is the plain one.
+    Action,
     /// All of them behind `--`: a command to run.
     Command,
 }
@@ -56,7 +60,7 @@ const SCRIPTS: &[Script] = &[
     Script {
         name: "inspect",
         when: "what is unfinished here, and may it be taken up",
-        usage: "[OPTION...]",
+        usage: "[--task TASK] [OPTION...]",
         plain: 0,
         command: "inspect",
         pass: Pass::Options,
@@ -80,7 +84,7 @@ const SCRIPTS: &[Script] = &[
     Script {
         name: "save",
         when: "record the present content for the task",
-        usage: "[OPTION...]",
+        usage: "[--task TASK] [OPTION...]",
         plain: 0,
         command: "save",
         pass: Pass::Options,
@@ -88,7 +92,7 @@ const SCRIPTS: &[Script] = &[
     Script {
         name: "evaluate",
         when: "what is proved on the present content, what is missing",
-        usage: "[OPTION...]",
+        usage: "[--task TASK] [OPTION...]",
         plain: 0,
         command: "evaluate",
         pass: Pass::Options,
@@ -96,23 +100,23 @@ const SCRIPTS: &[Script] = &[
     Script {
         name: "next",
         when: "the one next step",
-        usage: "[OPTION...]",
+        usage: "[--task TASK] [OPTION...]",
         plain: 0,
         command: "next",
         pass: Pass::Options,
     },
     Script {
         name: "review",
-        when: "questions to a person: list, show, request, approve, reject",
-        usage: "list|show|request|approve|reject [ARGUMENT...]",
-        plain: 0,
+        when: "questions to a person; the data is a question or a review's id",
+        usage: "list|show|request|approve|reject [DATA] [OPTION...]",
+        plain: 1,
         command: "review",
-        pass: Pass::Options,
+        pass: Pass::Action,
     },
     Script {
         name: "handover",
         when: "write the document that lets another agent go on",
-        usage: "[OPTION...]",
+        usage: "[--task TASK] [--to AGENT] [OPTION...]",
         plain: 0,
         command: "handover",
         pass: Pass::Options,
@@ -165,6 +169,11 @@ impl Script {
             Pass::Data => {
                 format!("data=$1\nshift\nexec git takeup {command} --json \"$@\" -- \"$data\"\n")
             }
+            Pass::Action => format!(
+                "action=$1\nshift\nif [ \"$#\" -eq 0 ]; then\n  \
+                 exec git takeup {command} \"$action\" --json\nfi\n\
+                 data=$1\nshift\nexec git takeup {command} \"$action\" --json \"$@\" -- \"$data\"\n"
+            ),
             Pass::Command => format!("exec git takeup {command} --json -- \"$@\"\n"),
         };
         format!(
@@ -208,6 +217,50 @@ pub fn files() -> Vec<(String, String, bool)> {
         files.push((format!("scripts/{}.sh", script.name), script.text(), true));
     }
     files
+}
+
+/// The skill as `git takeup agents` knows it: it can be put into a repository, or into the user's home for all of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Skills;
+
+impl Skills {
+    /// The folder the two copies lie below.
+    fn root(env: &Env, scope: &Scope) -> Result<PathBuf, AgentError> {
+        match scope {
+            Scope::Project { root } => Ok(root.clone()),
+            Scope::User => env.home().ok_or_else(|| AgentError::NotInstalled {
+                agent: "the skill",
+                why: "the user has no home".to_owned(),
+            }),
+        }
+    }
+}
+
+impl Agent for Skills {
+    fn id(&self) -> AgentId {
+        #[expect(clippy::expect_used, reason = "the constant is a slug")]
+        AgentId::new("skills").expect("a slug")
+    }
+
+    fn name(&self) -> &'static str {
+        "Skill for any agent"
+    }
+
+    fn detect(&self, _: &Env) -> Detection {
+        Detection::default()
+    }
+
+    fn install(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
+        plan(&Self::root(env, scope)?)
+    }
+
+    fn uninstall(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
+        unplan(&Self::root(env, scope)?)
+    }
+
+    fn integration(&self, env: &Env, scope: &Scope) -> IntegrationState {
+        Self::root(env, scope).map_or(IntegrationState::Absent, |root| state(&root))
+    }
 }
 
 /// Plans the two copies in a repository. Changes nothing.

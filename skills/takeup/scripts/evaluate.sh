@@ -1,7 +1,7 @@
 #!/bin/sh
 # Part of the takeup skill, made by git-takeup.
 # what is proved on the present content, what is missing
-# usage: evaluate.sh [OPTION...]
+# usage: evaluate.sh [--task TASK] [OPTION...]
 set -u
 if ! command -v git-takeup >/dev/null 2>&1; then
   printf '%s\n' '{"schema":1,"ok":false,"command":"evaluate","error":{"code":"not-installed","message":"git-takeup is not on PATH","retryable":false}}'

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Part of the takeup skill, made by git-takeup.
 # record the present content for the task
-# usage: save.sh [OPTION...]
+# usage: save.sh [--task TASK] [OPTION...]
 set -u
 if ! command -v git-takeup >/dev/null 2>&1; then
   printf '%s\n' '{"schema":1,"ok":false,"command":"save","error":{"code":"not-installed","message":"git-takeup is not on PATH","retryable":false}}'

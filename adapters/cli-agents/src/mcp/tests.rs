@@ -134,3 +134,48 @@ fn what_is_not_there_is_not_made() {
         ));
     }
 }
+
+#[test]
+fn all_entries_at_once_are_of_installed_clients_only() {
+    let home = tempfile::tempdir().unwrap();
+    for folder in [".codex", ".gemini", ".cursor", "repo"] {
+        std::fs::create_dir_all(home.path().join(folder)).unwrap();
+    }
+    let env = Env::of([("HOME", home.path())], "/");
+    write_atomic(&home.path().join(".cursor/mcp.json"), b"[]", 0o600).unwrap();
+    let plan = McpEntries.install(&env, &Scope::User).unwrap();
+    assert_eq!(plan.edits.len(), 2);
+    assert_eq!(plan.notes.len(), 1);
+    std::fs::remove_file(home.path().join(".cursor/mcp.json")).unwrap();
+    let project = Scope::Project {
+        root: home.path().join("repo"),
+    };
+    for scope in [Scope::User, project] {
+        assert_eq!(
+            McpEntries.integration(&env, &scope),
+            IntegrationState::Absent
+        );
+        let plan = McpEntries.install(&env, &scope).unwrap();
+        assert_eq!(plan.edits.len(), 3);
+        apply(&plan);
+        assert_eq!(
+            McpEntries.integration(&env, &scope),
+            IntegrationState::Installed
+        );
+        std::fs::remove_file(&plan.edits[0].path).unwrap();
+        assert!(matches!(
+            McpEntries.integration(&env, &scope),
+            IntegrationState::Outdated { .. }
+        ));
+        apply(&McpEntries.uninstall(&env, &scope).unwrap());
+        assert_eq!(
+            McpEntries.integration(&env, &scope),
+            IntegrationState::Absent
+        );
+    }
+    let nowhere = Env::of([("HOME", "/nowhere")], "/");
+    assert!(matches!(
+        McpEntries.install(&nowhere, &Scope::User),
+        Err(AgentError::NotInstalled { .. })
+    ));
+}

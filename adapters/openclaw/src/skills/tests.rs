@@ -206,15 +206,23 @@ fn arguments_reach_the_program_as_they_are() {
             )
         );
         assert_eq!(
+            stage.run("review", &["request", text, "--title", text], 0),
+            (
+                expected(&["review", "request", "--json", "--title", text, "--", text]),
+                0
+            )
+        );
+        assert_eq!(
             stage.run("inspect", &["--session", text], 1),
             (expected(&["inspect", "--json", "--session", text]), 1)
         );
     }
+    let (got, _) = stage.run("review", &["list"], 0);
+    assert_eq!(got, ["review", "list", "--json"]);
     for (script, words) in [
         ("save", &["save"][..]),
         ("evaluate", &["evaluate"]),
         ("next", &["next"]),
-        ("review", &["review"]),
         ("handover", &["handover"]),
         ("bg-list", &["bg", "list"]),
     ] {
