@@ -8,6 +8,7 @@
     reason = "a kit for tests: a failure ends the test"
 )]
 pub mod fingerprint;
+pub mod ledger;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
