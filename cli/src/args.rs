@@ -138,6 +138,8 @@ commands! {
     Fingerprint => fingerprint, "fingerprint";
     /// Print a completion script for a shell
     Completions => completions, "completions";
+    /// Serve agents over the Model Context Protocol
+    Mcp => mcp, "mcp";
     /// Print the version and what it was built with
     Version => version, "version";
 }
@@ -162,6 +164,21 @@ pub(crate) fn run() -> ExitCode {
         ),
     };
     print(word, &outcome, context.json)
+}
+
+/// Runs a command that is given as words, without printing anything: how another face calls it.
+#[cfg(feature = "mcp")]
+pub(crate) fn answer(words: &[String], context: &Context) -> Result<Reply, Failure> {
+    let words = std::iter::once("git-takeup").chain(words.iter().map(String::as_str));
+    let cli = Cli::try_parse_from(words).map_err(|error| {
+        let message = error.render().to_string();
+        let first = message.lines().next().unwrap_or_default();
+        Failure::new("usage", Exit::Usage, first.trim_start_matches("error: "))
+    })?;
+    cli.command.map_or_else(
+        || Err(Failure::new("usage", Exit::Usage, "no command")),
+        |command| command.run(context),
+    )
 }
 
 /// Prints what clap says; help goes to standard output and is no failure.

@@ -19,6 +19,7 @@ pub(crate) mod hooks;
 pub(crate) mod init;
 pub(crate) mod inspect;
 pub(crate) mod log;
+pub(crate) mod mcp;
 pub(crate) mod next;
 pub(crate) mod note;
 pub(crate) mod overview;

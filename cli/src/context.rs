@@ -27,7 +27,11 @@ pub(crate) struct Context {
 impl Context {
     /// Makes the context of this process.
     pub(crate) fn of_process(json: bool, no_input: bool) -> Self {
-        let env = Env::of_process();
+        Self::of(Env::of_process(), json, no_input)
+    }
+
+    /// Makes the context of a call in an environment.
+    pub(crate) fn of(env: Env, json: bool, no_input: bool) -> Self {
         let no_input = no_input || env.var("CI").is_some();
         Self {
             env,

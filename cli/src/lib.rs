@@ -24,6 +24,8 @@ mod args;
 mod ask;
 mod commands;
 mod context;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod options;
 mod printer;
 mod render;

@@ -1,0 +1,90 @@
+//! The first messages of a connection, made safe: whatever a client tries before it settles on a protocol version is
+//! answered, and the server lives on.
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, GetMeta as _, JsonRpcMessage,
+    ProtocolVersion, ServerJsonRpcMessage,
+};
+use rmcp::service::{QuitReason, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
+use rmcp::transport::{Transport, async_rw::AsyncRwTransport, stdio_pipes};
+use rmcp::{RoleServer, ServiceExt as _};
+
+use super::server::Server;
+
+/// Serves the client on standard input and output until its input ends.
+pub(super) async fn serve(server: Server) -> Result<(), String> {
+    let (read, write) = stdio_pipes();
+    let transport = Opening {
+        inner: AsyncRwTransport::new_server(read, write),
+        settled: false,
+    };
+    let running = match server.serve(transport).await {
+        Ok(running) => running,
+        // The client went away before it said anything of use: no failure of ours.
+        Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+        Err(error) => return Err(error.to_string()),
+    };
+    match running.waiting().await {
+        Ok(QuitReason::JoinError(error)) | Err(error) => Err(error.to_string()),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// A transport that lets only requests through until one of them settles the protocol version. Notifications and
+/// answers before that have no meaning, and would end rmcp's handshake; unknown methods are answered here.
+struct Opening<T> {
+    inner: T,
+    settled: bool,
+}
+
+impl<T: Transport<RoleServer>> Transport<RoleServer> for Opening<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.inner.send(item)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            let message = self.inner.receive().await?;
+            if self.settled {
+                return Some(message);
+            }
+            let ClientJsonRpcMessage::Request(request) = &message else {
+                continue;
+            };
+            if let ClientRequest::CustomRequest(custom) = &request.request {
+                let unknown =
+                    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, custom.method.clone(), None);
+                let answer: ServerJsonRpcMessage =
+                    JsonRpcMessage::error(unknown, Some(request.id.clone()));
+                self.inner.send(answer).await.ok()?;
+                continue;
+            }
+            self.settled = settles(&request.request);
+            return Some(message);
+        }
+    }
+
+    fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        self.inner.close()
+    }
+}
+
+/// Tells whether a request settles the version: `initialize`, or one that carries the whole metadata of 2026-07-28.
+fn settles(request: &ClientRequest) -> bool {
+    match request {
+        ClientRequest::InitializeRequest(_) => true,
+        ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => false,
+        request => {
+            let meta = request.get_meta();
+            meta.missing_required_keys(&ProtocolVersion::V_2026_07_28)
+                .is_empty()
+                && meta
+                    .protocol_version()
+                    .is_some_and(|version| ProtocolVersion::KNOWN_VERSIONS.contains(&version))
+        }
+    }
+}
