@@ -7,6 +7,7 @@ pub(crate) fn all() -> Vec<Box<dyn Agent>> {
         Box::new(takeup_opencode::OpenCode::default()),
         Box::new(takeup_jcode::Jcode::new()),
         Box::new(takeup_openclaw::OpenClaw::new()),
+        Box::new(takeup_opencode::OpenCode::new()),
     ];
     for agent in takeup_cli_agents::all() {
         agents.push(Box::new(agent));

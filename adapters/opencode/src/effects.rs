@@ -26,6 +26,12 @@ pub(crate) fn apply(env: &Env, place: &Place, effect: &Effect) -> Result<(), Age
         place,
         paths: Paths::new(&place.root),
         root: place.root.to_string_lossy().into_owned(),
+        concerned: match effect {
+            Effect::TakenUp { target, .. } => target,
+            Effect::Mirrored { session, .. }
+            | Effect::Reviewed { session, .. }
+            | Effect::ForeignReviewDecided { session, .. } => session,
+        },
     };
     match effect {
         Effect::TakenUp {
@@ -71,6 +77,8 @@ struct Writer<'a> {
     place: &'a Place,
     paths: Paths,
     root: String,
+    /// The session whose identity is written.
+    concerned: &'a SessionRef,
 }
 
 fn found(path: &Path) -> Result<Option<Object>, SidecarError> {
@@ -296,6 +304,9 @@ impl Writer<'_> {
             }
             .over(object);
             sidecar::note_head(&mut next, head.as_deref());
+            if self.concerned.id.as_str() == session && self.concerned.agent != crate::agent_id() {
+                sidecar::note_agent(&mut next, self.concerned.agent.as_str());
+            }
             Ok(Some(next))
         })?;
         Ok(())

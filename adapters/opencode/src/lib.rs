@@ -1,6 +1,38 @@
-//! The OpenCode adapter of git takeup.
+//! OpenCode, with or without the OpenCode++ plugin.
+//!
+//! Three things of other people are read, and one is written:
+//!
+//! - the records of the OpenCode++ plugin (`.agent-context/sidecar`), byte for byte: its tasks are candidates, and what the
+//!   ledger decides is written there as the plugin would have written it ([`sidecar`]);
+//! - the plugin's own fingerprint, by calling `git` exactly as it does ([`fingerprint()`]);
+//! - OpenCode's own store (a database, or JSON trees of earlier versions), read only: sessions, how they ended, whether
+//!   anybody holds them, which calls were left open, and which tree they last saw;
+//! - a small plugin of our own can be dropped in: tools for the model, records of what sessions do, the notice.
+//!
+//! ```
+//! use takeup_core::agent::{Agent, SessionQuery};
+//! use takeup_core::env::Env;
+//! use takeup_opencode::OpenCode;
+//!
+//! let env = Env::of([("HOME", "/nowhere")], "/");
+//! assert!(!OpenCode::new().detect(&env).installed);
+//! assert!(OpenCode::new().sessions(&env, &SessionQuery::default()).items.is_empty());
+//! ```
+//!
+//! # Limitations
+//!
+//! - Equal fingerprints of OpenCode++ are a proof only where nothing is known that it does not see. That HEAD did not move
+//!   since is told by the times of git's own files. A file `AGENTS.md` that was removed since is not noticed.
+//! - Records of OpenCode++ are looked for at the top of the work tree only; one that was started in a folder below keeps
+//!   its own there.
+//! - A person's answer given inside OpenCode++ to a question that takeup asked is not brought back into the ledger.
+//! - Liveness needs Linux's process table. Of several processes that work in one folder none is named as the session's.
+//! - Sessions of OpenCode 2 are not read, and its plugins are of another kind.
 mod effects;
 mod fingerprint;
+mod hook;
+mod integration;
+mod receive;
 #[cfg(test)]
 mod scenarios;
 pub mod sidecar;
@@ -12,10 +44,12 @@ mod testing;
 use std::ffi::OsString;
 
 use takeup_core::agent::{
-    Agent, AgentError, Detection, Effect, ForeignTask, Found, Session, SessionDetail, SessionQuery,
+    Agent, AgentError, Detection, Effect, ForeignTask, Found, HookEvent, Parcel, Received, Rung,
+    Session, SessionDetail, SessionQuery,
 };
 use takeup_core::env::Env;
 use takeup_core::ids::{AgentId, SessionId};
+use takeup_core::integration::{EditPlan, IntegrationState, Scope};
 use takeup_core::repository::Place;
 use takeup_core::time::SystemClock;
 
@@ -23,6 +57,9 @@ pub use fingerprint::{CLEAN_TREE, FingerprintError, PluginFingerprint, fingerpri
 
 /// The agent's name for people.
 pub(crate) const NAME: &str = "OpenCode";
+
+/// The version of OpenCode that support was run against.
+const VERSION: &str = "1.18.33";
 
 /// The agent's id.
 #[expect(
@@ -35,7 +72,21 @@ pub(crate) fn agent_id() -> AgentId {
 
 /// OpenCode, with or without the OpenCode++ plugin.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OpenCode;
+pub struct OpenCode {
+    mcp: bool,
+}
+
+impl OpenCode {
+    /// Makes the adapter.
+    pub const fn new() -> Self {
+        Self { mcp: false }
+    }
+
+    /// Makes the adapter, which then also installs the entry for the MCP server. Our plugin alone gives the same tools.
+    pub const fn with_mcp() -> Self {
+        Self { mcp: true }
+    }
+}
 
 impl Agent for OpenCode {
     fn id(&self) -> AgentId {
@@ -46,9 +97,34 @@ impl Agent for OpenCode {
         NAME
     }
 
+    fn ladder(&self) -> Vec<Rung> {
+        [
+            "seen",
+            "read",
+            "judged",
+            "hooked",
+            "hand-over-out",
+            "hand-over-in",
+        ]
+        .into_iter()
+        .map(|rung| Rung {
+            rung,
+            run_against: Some(VERSION),
+        })
+        .collect()
+    }
+
     fn detect(&self, env: &Env) -> Detection {
-        let _ = env;
-        Detection::default()
+        let program = receive::program(env);
+        let home = store::Homes::of(env)
+            .map(|homes| homes.data)
+            .filter(|data| data.is_dir());
+        Detection {
+            installed: program.is_some() || home.is_some(),
+            version: program.as_deref().and_then(store::version_beside),
+            program,
+            home,
+        }
     }
 
     fn session_of(&self, env: &Env) -> Option<SessionId> {
@@ -65,6 +141,44 @@ impl Agent for OpenCode {
         store::session(env, id, turns, &SystemClock)
     }
 
+    fn tasks(&self, env: &Env, place: &Place) -> Found<ForeignTask> {
+        tasks::tasks(env, place)
+    }
+
+    /// In a place where OpenCode++ keeps records, or into which our plugin was put. An installation for the user alone does
+    /// not put records into every repository.
+    fn mirrors(&self, env: &Env, place: &Place) -> bool {
+        let scope = Scope::Project {
+            root: place.root.clone(),
+        };
+        place.root.join(sidecar::SIDECAR).is_dir()
+            || integration::state(env, &scope) != IntegrationState::Absent
+    }
+
+    fn apply(&self, env: &Env, place: &Place, effect: &Effect) -> Result<(), AgentError> {
+        effects::apply(env, place, effect)
+    }
+
+    fn install(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
+        integration::install(env, scope, self.mcp)
+    }
+
+    fn uninstall(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
+        integration::uninstall(env, scope)
+    }
+
+    fn integration(&self, env: &Env, scope: &Scope) -> IntegrationState {
+        integration::state(env, scope)
+    }
+
+    fn hook(&self, _env: &Env, event: &str, input: &[u8]) -> Result<HookEvent, AgentError> {
+        hook::hook(event, input)
+    }
+
+    fn hook_reply(&self, event: &str, notice: &str) -> Option<String> {
+        hook::reply(event, notice)
+    }
+
     fn resume_command(&self, session: &SessionId) -> Option<Vec<OsString>> {
         Some(vec![
             "opencode".into(),
@@ -73,11 +187,7 @@ impl Agent for OpenCode {
         ])
     }
 
-    fn tasks(&self, env: &Env, place: &Place) -> Found<ForeignTask> {
-        tasks::tasks(env, place)
-    }
-
-    fn apply(&self, env: &Env, place: &Place, effect: &Effect) -> Result<(), AgentError> {
-        effects::apply(env, place, effect)
+    fn receive(&self, env: &Env, place: &Place, parcel: &Parcel) -> Result<Received, AgentError> {
+        receive::receive(env, place, parcel)
     }
 }

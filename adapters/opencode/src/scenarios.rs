@@ -102,16 +102,18 @@ impl Run {
     }
 
     fn tasks(&self) -> Vec<ForeignTask> {
-        OpenCode.tasks(&self.repo.env, &self.repo.place).items
+        OpenCode::new()
+            .tasks(&self.repo.env, &self.repo.place)
+            .items
     }
 
     fn apply(&self, effect: &Effect) -> Result<(), String> {
-        let once = OpenCode
+        let once = OpenCode::new()
             .apply(&self.repo.env, &self.repo.place, effect)
             .map_err(|error| error.to_string());
         if once.is_ok() {
             let before = self.files();
-            OpenCode
+            OpenCode::new()
                 .apply(&self.repo.env, &self.repo.place, effect)
                 .unwrap();
             assert_eq!(self.files(), before, "twice equals once");

@@ -18,7 +18,7 @@ use takeup_core::text;
 use takeup_core::time::{Clock, Time};
 
 use history::Message;
-pub(crate) use home::Homes;
+pub(crate) use home::{Homes, version_beside};
 use owner::Holders;
 
 /// How many of the last messages are looked at to tell how a session ended.
@@ -180,6 +180,15 @@ pub(crate) fn these(
         .iter()
         .filter_map(|row| Some((row.id.clone(), context.session(row)?)))
         .collect()
+}
+
+/// Returns provider and name of the model that was used last, in any session.
+pub(crate) fn last_model(env: &Env) -> Option<(String, String)> {
+    let homes = Homes::of(env)?;
+    homes
+        .databases(env, &mut Vec::new())
+        .iter()
+        .find_map(|database| database::last_model(database))
 }
 
 /// Shows one session with its last turns.

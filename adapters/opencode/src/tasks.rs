@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use takeup_core::agent::{ForeignTask, Found};
 use takeup_core::env::Env;
-use takeup_core::ids::{SessionId, SessionRef, TaskId};
+use takeup_core::ids::{AgentId, SessionId, SessionRef, TaskId};
 use takeup_core::issue::{Issue, IssueKind};
 use takeup_core::process::Liveness;
 use takeup_core::repository::Place;
@@ -52,7 +52,11 @@ pub(crate) fn tasks(env: &Env, place: &Place) -> Found<ForeignTask> {
             ));
             continue;
         };
-        let session = SessionRef::new(crate::agent_id(), session);
+        let agent = identity
+            .own_agent()
+            .and_then(|agent| AgentId::new(agent).ok())
+            .unwrap_or_else(crate::agent_id);
+        let session = SessionRef::new(agent, session);
         let root_matches = context.root_matches(&place.root, &identity.root);
         let closed = identity.status.is_closed();
         let content = if closed || !root_matches {
@@ -66,7 +70,9 @@ pub(crate) fn tasks(env: &Env, place: &Place) -> Found<ForeignTask> {
         } else {
             waiting(&paths, &reviews.items, identity, &task_id, &session)
         };
-        let known = sessions.get(&identity.session);
+        let known = sessions
+            .get(&identity.session)
+            .filter(|known| known.session == session);
         let parts = context.parts(identity, closed, &mut found.issues);
         found.items.push(ForeignTask {
             task_id,

@@ -111,7 +111,7 @@ fn of_sixteen_takers_among_writers_of_the_plugin_one_wins() {
                 scope.spawn(move || {
                     plugin_touches(path, n);
                     let target = format!("ses_{n}");
-                    let outcome = OpenCode.apply(&repo.env, &repo.place, &taken_up(&target));
+                    let outcome = OpenCode::new().apply(&repo.env, &repo.place, &taken_up(&target));
                     (target, outcome)
                 })
             })
@@ -138,7 +138,7 @@ fn of_sixteen_takers_among_writers_of_the_plugin_one_wins() {
         (0..16).all(|n| left.get(&format!("touched{n}")).is_some()),
         "no write was lost"
     );
-    let tasks = OpenCode.tasks(&repo.env, &repo.place).items;
+    let tasks = OpenCode::new().tasks(&repo.env, &repo.place).items;
     let open: Vec<_> = tasks
         .iter()
         .filter(|task| !task.status.is_closed())
@@ -156,9 +156,13 @@ fn of_sixteen_takers_among_writers_of_the_plugin_one_wins() {
 fn a_task_of_the_ledger_is_one_the_plugin_could_have_left() {
     let repo = Repo::new();
     let apply = |effect: &Effect| {
-        OpenCode.apply(&repo.env, &repo.place, effect).unwrap();
+        OpenCode::new()
+            .apply(&repo.env, &repo.place, effect)
+            .unwrap();
         let before = records(&repo);
-        OpenCode.apply(&repo.env, &repo.place, effect).unwrap();
+        OpenCode::new()
+            .apply(&repo.env, &repo.place, effect)
+            .unwrap();
         assert_eq!(records(&repo), before, "twice equals once");
     };
     let paths = Paths::new(&repo.place.root);
@@ -186,7 +190,7 @@ fn a_task_of_the_ledger_is_one_the_plugin_could_have_left() {
     apply(&mirrored(Status::Dirty, "2026-04-01T11:00:00.000Z"));
     // An older effect that comes late changes nothing.
     let before = records(&repo);
-    OpenCode
+    OpenCode::new()
         .apply(
             &repo.env,
             &repo.place,
@@ -195,7 +199,7 @@ fn a_task_of_the_ledger_is_one_the_plugin_could_have_left() {
         .unwrap();
     assert_eq!(records(&repo), before);
     apply(&mirrored(Status::Completed, "2026-04-01T12:00:00.000Z"));
-    let task = OpenCode
+    let task = OpenCode::new()
         .tasks(&repo.env, &repo.place)
         .items
         .into_iter()
@@ -210,7 +214,7 @@ fn names_that_meet_are_a_conflict_and_overwrite_nothing() {
     let repo = Repo::new();
     repo.identity("fix-login", "SES_OLD", "active");
     let before = records(&repo);
-    let outcome = OpenCode.apply(
+    let outcome = OpenCode::new().apply(
         &repo.env,
         &repo.place,
         &mirrored(Status::Dirty, "2026-04-01T10:00:00.000Z"),
@@ -236,7 +240,9 @@ fn crash_child() {
         root,
     };
     let env = takeup_core::env::Env::of_process();
-    OpenCode.apply(&env, &place, &taken_up("ses_new")).unwrap();
+    OpenCode::new()
+        .apply(&env, &place, &taken_up("ses_new"))
+        .unwrap();
 }
 
 #[test]
@@ -263,7 +269,7 @@ fn a_crash_at_any_write_is_repaired_by_the_same_call() {
             let crashed = status.signal() == Some(9);
             assert!(crashed || status.success());
             // Nobody else gets it once it was given up, and nobody finds it without its parts.
-            let open = OpenCode
+            let open = OpenCode::new()
                 .tasks(&repo.env, &repo.place)
                 .items
                 .into_iter()
@@ -271,10 +277,10 @@ fn a_crash_at_any_write_is_repaired_by_the_same_call() {
                 .count();
             assert!(open <= 1, "{moment}#{hit}");
             unlock(&repo);
-            OpenCode
+            OpenCode::new()
                 .apply(&repo.env, &repo.place, &taken_up("ses_new"))
                 .unwrap();
-            let found = OpenCode.tasks(&repo.env, &repo.place);
+            let found = OpenCode::new().tasks(&repo.env, &repo.place);
             assert!(found.issues.is_empty());
             let mut states: Vec<_> = found
                 .items
@@ -347,4 +353,110 @@ fn a_lock_that_stays_is_an_error_that_names_it() {
         error.to_string(),
         "OpenCode is using it: /x.json.lock is locked by process 1"
     );
+}
+
+#[test]
+fn a_session_of_another_agent_stays_that_agents() {
+    let repo = Repo::new();
+    let Effect::Mirrored {
+        task_id,
+        title,
+        status,
+        allowed,
+        avoided,
+        checks,
+        at,
+        ..
+    } = mirrored(Status::Active, "2026-04-01T10:00:00.000Z")
+    else {
+        panic!("a mirrored task")
+    };
+    let session = SessionRef::new(
+        takeup_core::ids::AgentId::new("jcode").unwrap(),
+        SessionId::new("session_x").unwrap(),
+    );
+    let effect = Effect::Mirrored {
+        task_id,
+        title,
+        session: session.clone(),
+        status,
+        allowed,
+        avoided,
+        checks,
+        at,
+    };
+    OpenCode::new()
+        .apply(&repo.env, &repo.place, &effect)
+        .unwrap();
+    let found = OpenCode::new().tasks(&repo.env, &repo.place);
+    assert_eq!(found.items[0].session, session);
+    // Clean, and equal all the same: which commit was HEAD is in the record.
+    assert_eq!(found.items[0].content, takeup_core::verdict::Content::Equal);
+}
+
+#[test]
+fn a_question_of_the_ledger_is_shown_and_its_answer_applied() {
+    use takeup_core::review::{Decision, Review, ReviewState};
+    let repo = Repo::new();
+    let apply = |effect: &Effect| {
+        OpenCode::new()
+            .apply(&repo.env, &repo.place, effect)
+            .unwrap();
+        let before = records(&repo);
+        OpenCode::new()
+            .apply(&repo.env, &repo.place, effect)
+            .unwrap();
+        assert_eq!(records(&repo), before, "twice equals once");
+    };
+    apply(&mirrored(Status::Active, "2026-04-01T10:00:00.000Z"));
+    let mut review = Review {
+        review_id: takeup_core::ids::ReviewId::new("review-1").unwrap(),
+        task_id: TaskId::new("fix-login").unwrap(),
+        session: session("ses_old"),
+        reason_code: sidecar::BOUNDARY.to_owned(),
+        title: "May it edit more?".to_owned(),
+        explanation: "It needs the token helper.".to_owned(),
+        required_action: "decide".to_owned(),
+        resume_condition: "decided".to_owned(),
+        suggested_commands: Vec::new(),
+        affected_files: vec!["lib/token.ts".to_owned()],
+        current_boundary: vec!["src/**".to_owned()],
+        requested_boundary: vec!["lib/token.ts".to_owned()],
+        fingerprint: None,
+        created_at: at("2026-04-01T11:00:00.000Z"),
+        state: ReviewState::Pending,
+    };
+    let shown = |review: &Review| Effect::Reviewed {
+        review: Box::new(review.clone()),
+        session: session("ses_old"),
+    };
+    apply(&shown(&review));
+    let only = || {
+        OpenCode::new()
+            .tasks(&repo.env, &repo.place)
+            .items
+            .into_iter()
+            .next()
+            .unwrap()
+    };
+    assert_eq!(only().status, Status::HumanReview);
+    assert_eq!(
+        only().review.unwrap().review_id,
+        review.review_id,
+        "one question, one id"
+    );
+    review.state = ReviewState::Applied {
+        decision: Decision {
+            approved: true,
+            by: "ana".to_owned(),
+            session: session("ses_old"),
+            at: at("2026-04-01T12:00:00.000Z"),
+            remark: None,
+            fingerprint: None,
+        },
+        at: at("2026-04-01T12:00:00.000Z"),
+    };
+    apply(&shown(&review));
+    assert_eq!((only().status, only().review), (Status::Dirty, None));
+    assert_eq!(only().allowed, ["lib/token.ts", "src/**"]);
 }

@@ -93,6 +93,11 @@ impl Identity {
         })
     }
 
+    /// Returns the agent whose session it is, where that is not OpenCode.
+    pub fn own_agent(&self) -> Option<&str> {
+        self.object.get(OWN_KEY)?.object()?.text("agent")
+    }
+
     /// Returns the commit that was HEAD at the last write, where that write was ours.
     pub fn own_head(&self) -> Option<&str> {
         let own = self.object.get(OWN_KEY)?.object()?;
@@ -169,14 +174,24 @@ pub fn note_head(object: &mut Object, head: Option<&str>) {
     let (Some(head), Some(revision)) = (head, object.revision()) else {
         return;
     };
-    let mut own = object
+    let own = own_notes(object)
+        .with("head", head)
+        .with("revision", revision);
+    object.set(OWN_KEY, own);
+}
+
+/// Notes in our own key that the session is another agent's.
+pub fn note_agent(object: &mut Object, agent: &str) {
+    let own = own_notes(object).with("agent", agent);
+    object.set(OWN_KEY, own);
+}
+
+fn own_notes(object: &Object) -> Object {
+    object
         .get(OWN_KEY)
         .and_then(Json::object)
         .cloned()
-        .unwrap_or_default();
-    own.set("head", head);
-    own.set("revision", revision);
-    object.set(OWN_KEY, Json::Object(own));
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

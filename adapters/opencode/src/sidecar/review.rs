@@ -58,6 +58,19 @@ impl Request {
         })
     }
 
+    /// The id of the ledger's question that this one shows.
+    fn own_id(&self) -> Option<&str> {
+        self.object
+            .get(super::identity::OWN_KEY)?
+            .object()?
+            .text("reviewId")
+    }
+
+    /// Tells whether it goes by this id, the plugin's or ours.
+    pub fn has_id(&self, id: &str) -> bool {
+        self.id == id || self.own_id() == Some(id)
+    }
+
     /// Tells whether nobody has decided.
     pub fn is_pending(&self) -> bool {
         self.status == "pending"
@@ -99,7 +112,7 @@ impl Request {
                 .collect()
         };
         Some(Review {
-            review_id: ReviewId::new(self.id.as_str()).ok()?,
+            review_id: ReviewId::new(self.own_id().unwrap_or(&self.id)).ok()?,
             task_id: task.clone(),
             session: asked_by,
             reason_code: printable(&self.reason),
@@ -127,7 +140,7 @@ pub fn find<'a>(
     session: Option<&str>,
     id: Option<&str>,
 ) -> Option<&'a (PathBuf, Request)> {
-    let wanted = |request: &Request| id.is_none_or(|id| request.id == id);
+    let wanted = |request: &Request| id.is_none_or(|id| request.has_id(id));
     if let Some(found) = requests
         .iter()
         .find(|(path, request)| path == exact && wanted(request))

@@ -126,6 +126,27 @@ fn parts(db: &Connection, message: &str) -> Result<Vec<(String, serde_json::Valu
     Ok(parts)
 }
 
+/// Returns provider and name of the model of the newest prompt. Ids ascend with time.
+pub(super) fn last_model(path: &Path) -> Option<(String, String)> {
+    let found = takeup_sqlite::read(path, |db| {
+        columns(db, "message")?.require(&["id", "data"])?;
+        let mut statement = db.prepare("select data from message order by id desc limit 200")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let data = parse(&row.get::<_, String>(0)?);
+            let text = |pointer: &str| data.pointer(pointer).and_then(serde_json::Value::as_str);
+            let named = text("/model/providerID").zip(text("/model/modelID"));
+            if let Some((provider, name)) =
+                named.filter(|(provider, name)| !provider.is_empty() && !name.is_empty())
+            {
+                return Ok(Some((provider.to_owned(), name.to_owned())));
+            }
+        }
+        Ok(None)
+    });
+    found.ok().flatten().flatten()
+}
+
 /// What is no JSON is nothing: the rest of the session can still be read.
 fn parse(data: &str) -> serde_json::Value {
     serde_json::from_str(data).unwrap_or_default()

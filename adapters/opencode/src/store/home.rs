@@ -1,7 +1,8 @@
 //! Where OpenCode keeps its data and settings: XDG variables, else the Linux style folders, on every system.
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use takeup_core::env::Env;
+use takeup_core::files::read_bounded;
 use takeup_core::issue::{Issue, IssueKind};
 
 /// OpenCode's folders.
@@ -64,4 +65,17 @@ impl Homes {
         found.sort();
         found
     }
+}
+
+/// Reads the version of an installed package from its manifest, some folders above the program.
+pub(crate) fn version_beside(program: &Path) -> Option<String> {
+    let real = program.canonicalize().ok()?;
+    real.ancestors().skip(1).take(4).find_map(|folder| {
+        let bytes = read_bounded(&folder.join("package.json"), 1 << 20).ok()??;
+        let manifest: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+        let name = manifest.get("name")?.as_str()?;
+        name.starts_with("opencode")
+            .then(|| manifest.get("version")?.as_str().map(str::to_owned))
+            .flatten()
+    })
 }
