@@ -33,6 +33,7 @@ pub(crate) fn apply(env: &Env, place: &Place, effect: &Effect) -> Result<(), Age
             | Effect::ForeignReviewDecided { session, .. } => session,
         },
     };
+    begin_folder(place)?;
     match effect {
         Effect::TakenUp {
             task_id,
@@ -69,6 +70,20 @@ pub(crate) fn apply(env: &Env, place: &Place, effect: &Effect) -> Result<(), Age
             at,
         } => writer.decided(task_id, Some(review_id.as_str()), *approved, session, *at)?,
     }
+    Ok(())
+}
+
+/// What stands in a folder of records that we made: git does not list it, and the removal of our plugin takes it away again.
+pub(crate) const IGNORE: &str = "# Made by takeup for the plugin of OpenCode.\n*\n";
+
+/// Makes the plugin's folder where there is none.
+fn begin_folder(place: &Place) -> Result<(), SidecarError> {
+    let folder = place.root.join(".agent-context");
+    if folder.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    takeup_core::files::make_private_folder(&folder)?;
+    takeup_core::files::write_atomic(&folder.join(".gitignore"), IGNORE.as_bytes(), 0o644)?;
     Ok(())
 }
 

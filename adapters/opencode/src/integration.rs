@@ -8,6 +8,7 @@ use takeup_core::env::Env;
 use takeup_core::files::read_bounded;
 use takeup_core::integration::{Edit, EditPlan, IntegrationState, Scope};
 
+use crate::sidecar;
 use crate::store::Homes;
 
 /// The plugin, as it is dropped in.
@@ -16,6 +17,8 @@ const PLUGIN: &str = include_str!("../plugin/takeup.js");
 const MARKER: &str = "// takeup for OpenCode.";
 /// No plugin or settings file is larger.
 const LARGEST: u64 = 4 << 20;
+/// More records are not removed by a plan.
+const MOST_RECORDS: usize = 5_000;
 /// The MCP server's name in the settings.
 const SERVER: &str = "takeup";
 
@@ -102,6 +105,9 @@ pub(crate) fn uninstall(env: &Env, scope: &Scope) -> Result<EditPlan, AgentError
         )),
         None => {}
     }
+    if let Scope::Project { root } = scope {
+        remove_records(root, &mut plan)?;
+    }
     let path = settings_path(env, scope)?;
     if let Some(before) = read(&path)? {
         let text = as_text(&path, Some(&before))?;
@@ -118,6 +124,53 @@ pub(crate) fn uninstall(env: &Env, scope: &Scope) -> Result<EditPlan, AgentError
         }
     }
     Ok(plan)
+}
+
+/// Plans the removal of the plugin's records where we made their folder and nobody else wrote into it.
+fn remove_records(root: &Path, plan: &mut EditPlan) -> Result<(), AgentError> {
+    let top = root.join(".agent-context");
+    let ignore = top.join(".gitignore");
+    if read(&ignore)?.as_deref() != Some(crate::effects::IGNORE.as_bytes()) {
+        return Ok(());
+    }
+    let (_, found) = sidecar::identities(&sidecar::Paths::new(root));
+    let foreign = found
+        .items
+        .iter()
+        .any(|item| item.identity.object.get(sidecar::OWN_KEY).is_none());
+    let mut files = Vec::new();
+    let whole = list(&top, &mut files);
+    if foreign || !found.issues.is_empty() || !whole {
+        plan.notes.push(format!(
+            "{} holds records of others too; it stays",
+            top.display()
+        ));
+        return Ok(());
+    }
+    files.sort();
+    for path in files {
+        let before = read(&path)?;
+        push(plan, path, before, None);
+    }
+    Ok(())
+}
+
+/// Lists the files below a folder; tells whether it holds nothing else than some files.
+fn list(folder: &Path, files: &mut Vec<PathBuf>) -> bool {
+    let Ok(entries) = folder.read_dir() else {
+        return false;
+    };
+    entries.into_iter().all(|entry| {
+        let Ok(entry) = entry else { return false };
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => list(&entry.path(), files),
+            Ok(kind) if !kind.is_symlink() && files.len() < MOST_RECORDS => {
+                files.push(entry.path());
+                true
+            }
+            Ok(_) | Err(_) => false,
+        }
+    })
 }
 
 /// Looks at the plugin file.
@@ -296,6 +349,46 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn records_that_only_we_wrote_go_with_the_plugin() {
+        use crate::OpenCode;
+        use takeup_core::agent::{Agent as _, Effect};
+        use takeup_core::ids::{SessionId, SessionRef, TaskId};
+        let repo = crate::testing::Repo::new();
+        let scope = Scope::Project {
+            root: repo.place.root.clone(),
+        };
+        let adapter = OpenCode::new();
+        let before = repo.output("git status --porcelain; ls -A");
+        assert!(!adapter.mirrors(&repo.env, &repo.place));
+        apply(&adapter.install(&repo.env, &scope).unwrap());
+        assert!(adapter.mirrors(&repo.env, &repo.place));
+        let effect = Effect::Mirrored {
+            task_id: TaskId::new("t").unwrap(),
+            title: "T".to_owned(),
+            session: SessionRef::new(crate::agent_id(), SessionId::new("ses_1").unwrap()),
+            status: takeup_core::status::Status::Active,
+            allowed: Vec::new(),
+            avoided: Vec::new(),
+            checks: Vec::new(),
+            at: takeup_core::time::Time::from_millis(0),
+        };
+        adapter.apply(&repo.env, &repo.place, &effect).unwrap();
+        assert!(
+            !repo
+                .output("git status --porcelain")
+                .contains(".agent-context")
+        );
+        // A record of the plugin itself keeps everything.
+        let foreign = repo.identity("other", "ses_2", "active");
+        let plan = adapter.uninstall(&repo.env, &scope).unwrap();
+        assert_eq!((plan.edits.len(), plan.notes.len()), (1, 1));
+        std::fs::remove_file(foreign).unwrap();
+        apply(&adapter.uninstall(&repo.env, &scope).unwrap());
+        repo.sh("find .agent-context .opencode -depth -type d -empty -delete");
+        assert_eq!(repo.output("git status --porcelain; ls -A"), before);
     }
 
     #[test]
