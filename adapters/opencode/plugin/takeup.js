@@ -135,6 +135,9 @@ export const Takeup = async (input) => {
     const taken = !inspected && reply.ok
     const word = taken ? (reply.data?.verdict === "stale-task" ? "stale-task" : "resumed") : (found?.compatibility ?? "none")
     const identity = taken ? reply.data?.identity : found?.identity
+    const command = inspected ? found?.confirm : reply.next?.command
+    const steps = { "resume-verification": "resume", "stale-task": "resume", "human-review": "human-review" }
+    const step = inspected ? (/** @type {any} */ (steps)[word] ?? "none") : (reply.next?.action ?? "resume")
     return {
       ok: reply.ok,
       tool: "resume",
@@ -144,8 +147,8 @@ export const Takeup = async (input) => {
       sessionId: session,
       decision: reply.ok ? (word === "resumed" ? "resume-verification" : word) : "block",
       blocking: !(inspected && (word === "resume-verification" || word === "none")),
-      nextAction: taken ? "evaluate" : (reply.next?.action ?? (word === "none" ? "none" : "resume")),
-      ...(reply.next?.command ? { nextCommand: reply.next.command } : {}),
+      nextAction: taken ? "evaluate" : step,
+      ...(command ? { nextCommand: command } : {}),
       resume: {
         status: inspected && word === "resume-verification" ? "available" : word,
         candidates,

@@ -14,6 +14,7 @@ use takeup_core::agent::{AgentError, Found, PlanItem, Session, SessionDetail, Se
 use takeup_core::env::Env;
 use takeup_core::ids::{SessionId, SessionRef};
 use takeup_core::issue::{Issue, IssueKind};
+use takeup_core::redact::Masker;
 use takeup_core::text;
 use takeup_core::time::{Clock, Time};
 
@@ -145,7 +146,7 @@ pub(crate) fn sessions(env: &Env, query: &SessionQuery, clock: &dyn Clock) -> Fo
             messages: LOOK_BACK,
         },
     );
-    let mut context = Context::new(clock);
+    let mut context = Context::new(env, clock);
     let mut sessions = Found {
         items: Vec::with_capacity(found.items.len()),
         issues: found.issues,
@@ -174,7 +175,7 @@ pub(crate) fn these(
         limit: 0,
         messages: LOOK_BACK,
     };
-    let mut context = Context::new(clock);
+    let mut context = Context::new(env, clock);
     rows(env, &wanted)
         .items
         .iter()
@@ -234,10 +235,14 @@ pub(crate) fn session(
             }
         },
     };
-    let session = Context::new(clock).session(row).ok_or_else(missing)?;
+    let session = Context::new(env, clock).session(row).ok_or_else(missing)?;
+    let masker = Masker::of(env);
     let mut shown: Vec<Turn> = row.messages.iter().filter_map(Message::turn).collect();
     let beyond = shown.len().saturating_sub(turns);
     shown.drain(..beyond);
+    for turn in &mut shown {
+        turn.text = masker.text(&turn.text).text;
+    }
     Ok(SessionDetail {
         session,
         turns: shown,
@@ -248,13 +253,16 @@ pub(crate) fn session(
 /// What is asked once for many sessions.
 struct Context<'a> {
     clock: &'a dyn Clock,
+    /// Secrets stay out of lists and records.
+    masker: Masker,
     holders: BTreeMap<PathBuf, Holders>,
 }
 
 impl<'a> Context<'a> {
-    fn new(clock: &'a dyn Clock) -> Self {
+    fn new(env: &Env, clock: &'a dyn Clock) -> Self {
         Self {
             clock,
+            masker: Masker::of(env),
             holders: BTreeMap::new(),
         }
     }
@@ -267,13 +275,15 @@ impl<'a> Context<'a> {
             .entry(row.source.clone())
             .or_insert_with(|| Holders::of(row));
         let liveness = holders.liveness(row, &ending, self.clock.now());
+        let masked = |text: String| self.masker.text(&text).text;
         let last_prompt = row
             .messages
             .iter()
             .rev()
             .find(|message| message.is_user())
-            .and_then(Message::prompt);
-        let open_effects = match liveness {
+            .and_then(Message::prompt)
+            .map(masked);
+        let mut open_effects = match liveness {
             // A call of a live session is not open, it runs.
             takeup_core::process::Liveness::Live { .. } => Vec::new(),
             takeup_core::process::Liveness::Ended { .. }
@@ -282,13 +292,20 @@ impl<'a> Context<'a> {
                 history::open_effects(&row.messages)
             }
         };
+        for effect in &mut open_effects {
+            effect.argument = masked(std::mem::take(&mut effect.argument));
+        }
+        let mut plan = row.todos.clone();
+        for item in &mut plan {
+            item.text = masked(std::mem::take(&mut item.text));
+        }
         Some(Session {
             session: SessionRef::new(crate::agent_id(), id),
             name: row
                 .slug
                 .as_deref()
                 .map(|slug| text::one_line(slug, LONGEST)),
-            title: history::title(row),
+            title: history::title(row).map(masked),
             cwd: Some(row.directory.clone()),
             created_at: Some(Time::from_millis(row.created)),
             updated_at: Some(Time::from_millis(row.updated)),
@@ -304,7 +321,7 @@ impl<'a> Context<'a> {
             open_effects,
             messages: Some(row.count),
             last_prompt,
-            plan: row.todos.clone(),
+            plan,
             parent: row
                 .parent
                 .as_deref()

@@ -501,6 +501,39 @@ fn the_trees_of_earlier_versions_are_read() {
 }
 
 #[test]
+fn secrets_are_masked_wherever_a_session_is_shown() {
+    let home = Home::new();
+    let db = home.database();
+    add_session(&db, "ses_1", &home.root());
+    let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    let (data, parts) = user(&format!("use {token}"));
+    add_message(&db, "ses_1", "msg_1", &data, &parts);
+    let running = json!({"type": "tool", "tool": "bash", "state": {
+        "status": "running", "input": {"command": format!("curl -H 'Authorization: Bearer {token}' x")}}});
+    add_message(
+        &db,
+        "ses_1",
+        "msg_2",
+        &json!({"role": "assistant", "time": {"created": 1}}),
+        &[running],
+    );
+    db.execute(
+        "insert into todo values ('ses_1', ?1, 'pending', 'high', 0)",
+        [&token],
+    )
+    .unwrap();
+    db.execute("update session set title = ?1", [&token])
+        .unwrap();
+    drop(db);
+    let session = home.only();
+    assert_eq!((session.plan.len(), session.open_effects.len()), (1, 1));
+    let shown = super::session(&home.env(), "ses_1", 5, &FixedClock(Time::from_millis(0))).unwrap();
+    for text in [format!("{session:?}"), format!("{shown:?}")] {
+        assert!(!text.contains(&token), "{text}");
+    }
+}
+
+#[test]
 fn turns_are_shown_without_control_characters() {
     let home = Home::new();
     let db = home.database();
