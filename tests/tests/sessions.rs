@@ -1,0 +1,274 @@
+//! `sessions` over a home that the real jcode wrote: what people and machines are shown.
+use std::path::{Path, PathBuf};
+
+use insta::{assert_snapshot, with_settings};
+use serde_json::Value;
+use takeup_tests::{Scratch, picture};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_takeup-under-test");
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// A scratch repository, and the home of the vectors as `~/.jcode`.
+fn scratch() -> Scratch {
+    let scratch = Scratch::new(PROGRAM);
+    let fixture = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/jcode-home/home");
+    copy(&fixture, &scratch.home().join(".jcode"));
+    scratch
+}
+
+/// Puts other words for what differs from run to run.
+fn masked(scratch: &Scratch, text: &str) -> String {
+    text.replace(&scratch.path().display().to_string(), "[scratch]")
+}
+
+fn settled(check: impl FnOnce()) {
+    with_settings!({
+        filters => vec![
+            (r"\d+ (second|minute|hour|day|month|year)s? ago", "[age]"),
+            (r"process \d+", "process [pid]"),
+        ],
+        omit_expression => true,
+        prepend_module_to_snapshot => false,
+        snapshot_path => "sessions",
+    }, { check(); });
+}
+
+#[test]
+fn the_list_for_people() {
+    let scratch = scratch();
+    let ran = scratch.takeup(&["sessions", "--all"]).exits(0);
+    settled(|| assert_snapshot!("list", masked(&scratch, &ran.stdout)));
+}
+
+#[test]
+fn the_list_for_machines() {
+    let scratch = scratch();
+    let ran = scratch.takeup(&["sessions", "--all", "--json"]).exits(0);
+    settled(|| assert_snapshot!("list-json", masked(&scratch, &ran.stdout)));
+}
+
+#[test]
+fn one_session_for_people_and_machines() {
+    let scratch = scratch();
+    for word in ["fox", "duck", "lion", "mole", "hippo", "otter"] {
+        let ran = scratch.takeup(&["sessions", "show", word]).exits(0);
+        settled(|| assert_snapshot!(format!("show-{word}"), masked(&scratch, &ran.stdout)));
+    }
+    let ran = scratch
+        .takeup(&["sessions", "show", "fox", "--json", "--turns", "3"])
+        .exits(0);
+    settled(|| assert_snapshot!("show-fox-json", masked(&scratch, &ran.stdout)));
+}
+
+#[test]
+fn what_could_be_recovered_as_a_document() {
+    let scratch = scratch();
+    for word in ["fox", "lion", "goat"] {
+        let ran = scratch.takeup(&["sessions", "recover", word]).exits(0);
+        settled(|| assert_snapshot!(format!("recover-{word}"), masked(&scratch, &ran.stdout)));
+    }
+    scratch
+        .takeup(&["sessions", "recover", "mole", "--output", "mole.md"])
+        .exits(0);
+    let document = std::fs::read_to_string(scratch.repo().join("mole.md")).unwrap();
+    assert!(document.contains("journal still here"));
+    let again = scratch
+        .takeup(&["sessions", "recover", "mole", "-o", "mole.md", "--json"])
+        .exits(5)
+        .json();
+    assert_eq!(again["error"]["code"], "file-exists");
+}
+
+fn names(answer: &Value) -> Vec<&str> {
+    let list = answer["data"]["sessions"].as_array().unwrap();
+    list.iter()
+        .map(|session| session["name"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn filters_choose() {
+    let scratch = scratch();
+    let list = |args: &[&str]| {
+        let mut all = vec!["sessions", "--json"];
+        all.extend(args);
+        scratch.takeup(&all).exits(0).json()
+    };
+    assert!(
+        names(&list(&[])).is_empty(),
+        "none of them worked in this repository"
+    );
+    let crashed = list(&["--all", "--state", "crashed"]);
+    assert_eq!(names(&crashed).len(), 14);
+    assert!(names(&crashed).contains(&"owl") && !names(&crashed).contains(&"swan"));
+    assert_eq!(
+        names(&list(&["--all", "--state", "ended", "--state", "unknown"])).len(),
+        8
+    );
+    let unfinished = list(&["--all", "--unfinished", "-n", "0"]);
+    assert_eq!(
+        names(&unfinished).len(),
+        16,
+        "crashed, ended by an error, of unknown status"
+    );
+    let two = list(&["--all", "--limit", "2"]);
+    assert_eq!(names(&two), ["lion", "mole"]);
+    assert_eq!(two["data"]["more"], true);
+    assert_eq!(names(&list(&["--all", "--agent", "jcode"])).len(), 22);
+    let answer = scratch
+        .takeup(&["sessions", "--agent", "none", "--json"])
+        .exits(2)
+        .json();
+    assert_eq!(answer["error"]["code"], "no-such-agent");
+}
+
+#[test]
+fn only_what_worked_in_this_work_tree_is_listed_there() {
+    let scratch = scratch();
+    scratch.git(&["worktree", "add", "-q", "../wt", "-b", "other"]);
+    let sessions = scratch.home().join(".jcode/sessions");
+    let repo = scratch.repo().display().to_string();
+    let wt = scratch.path().join("wt").display().to_string();
+    for (word, folder) in [
+        ("bear_1777633800000", &repo),
+        ("swan_1777639800000_0000000000000011", &wt),
+    ] {
+        let path = sessions.join(format!("session_{word}.json"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        let moved = text.replace(
+            "\"working_dir\":\"/repo\"",
+            &format!("\"working_dir\":\"{folder}\""),
+        );
+        assert_ne!(moved, text);
+        takeup_core::files::write_atomic(&path, moved.as_bytes(), 0o600).unwrap();
+    }
+    let here = scratch.takeup(&["sessions", "--json"]).exits(0).json();
+    assert_eq!(names(&here), ["bear"]);
+    let there = scratch
+        .takeup_in(&scratch.path().join("wt"), &["sessions", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(names(&there), ["swan"]);
+}
+
+#[test]
+fn looking_changes_nothing() {
+    let scratch = scratch();
+    let before = picture(&scratch.path(), &|_| false);
+    for args in [
+        &["sessions", "--all"][..],
+        &["sessions", "--all", "--json", "-n", "0"],
+        &["sessions", "--unfinished"],
+        &["sessions", "show", "zebra"],
+        &["sessions", "show", "deer", "--json"],
+        &["sessions", "recover", "lion"],
+    ] {
+        scratch.takeup(args).exits(0);
+    }
+    assert_eq!(picture(&scratch.path(), &|_| false), before);
+}
+
+#[test]
+fn a_session_is_recovered_into_a_new_one() {
+    let scratch = scratch();
+    let fox = "session_fox_1777629600000_0000000000000000";
+    let before = picture(&scratch.home(), &|_| false);
+    let answer = scratch
+        .takeup(&["sessions", "recover", "fox", "--as-session", "--json"])
+        .exits(0)
+        .json();
+    let id = answer["data"]["recoveredTo"]
+        .as_str()
+        .unwrap()
+        .strip_prefix("jcode:")
+        .unwrap();
+    assert_eq!(answer["next"]["command"], format!("jcode --resume {id}"));
+    let shown = scratch
+        .takeup(&["sessions", "show", id, "--json"])
+        .exits(0)
+        .json();
+    let session = &shown["data"]["detail"]["session"];
+    assert_eq!(session["parent"], fox);
+    assert_eq!(session["liveness"]["state"], "ended");
+    assert!(session["openEffects"].as_array().unwrap().is_empty());
+    let name = format!("{id}.json");
+    let after = picture(&scratch.home(), &|path| path.ends_with(&name));
+    let files = |picture: &str| {
+        picture
+            .lines()
+            .filter(|line| !line.contains("/sessions "))
+            .count()
+    };
+    assert_eq!(files(&after), files(&before), "nothing else was written");
+}
+
+#[test]
+fn what_is_not_there_is_exit_4() {
+    let scratch = scratch();
+    for args in [
+        ["sessions", "show", "ghost", "--json"],
+        ["sessions", "recover", "ghost", "--json"],
+    ] {
+        let answer = scratch.takeup(&args).exits(4).json();
+        assert_eq!(answer["error"]["code"], "no-such-session");
+    }
+}
+
+/// The pid of the test itself stands for a living owner, a child that ended for a dead one.
+#[test]
+fn living_owners_are_told_by_the_process_table() {
+    let scratch = scratch();
+    let home = scratch.home().join(".jcode");
+    let state = |word: &str| {
+        let shown = scratch
+            .takeup(&["sessions", "show", word, "--json"])
+            .exits(0)
+            .json();
+        shown["data"]["detail"]["session"]["liveness"].clone()
+    };
+    let path = home.join("sessions/session_seal_1777641000000_0000000000000013.json");
+    let journal = home.join("sessions/session_seal_1777641000000_0000000000000013.journal.jsonl");
+    let own = std::process::id().to_string();
+    let active_at = |pid: &str, at: &str| {
+        for path in [&path, &journal] {
+            let fixture = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+                .join("fixtures/jcode-home/home/sessions")
+                .join(path.file_name().unwrap());
+            let text = std::fs::read_to_string(fixture).unwrap();
+            let text = text
+                .replace("99999999", pid)
+                .replace("2026-05-01T13:10:01.500000001Z", at);
+            takeup_core::files::write_atomic(path, text.as_bytes(), 0o600).unwrap();
+        }
+        let marker = home.join("active_pids/session_seal_1777641000000_0000000000000013");
+        takeup_core::files::write_atomic(&marker, pid.as_bytes(), 0o600).unwrap();
+    };
+    // Recorded after the process had begun: it is the owner.
+    active_at(&own, "2999-01-01T00:00:00Z");
+    assert_eq!(state("seal")["state"], "live");
+    let refused = scratch
+        .takeup(&["sessions", "recover", "seal", "--as-session", "--json"])
+        .exits(6)
+        .json();
+    assert_eq!(refused["error"]["code"], "agent-in-use");
+    // Recorded months before the process began, in a marker written now: the two contradict each other.
+    active_at(&own, "2026-05-01T13:10:01Z");
+    assert_eq!(state("seal")["state"], "unknown");
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    let dead = child.id().to_string();
+    child.wait().unwrap();
+    active_at(&dead, "2999-01-01T00:00:00Z");
+    assert_eq!(state("seal")["state"], "crashed");
+}
