@@ -4,10 +4,9 @@ use takeup_core::agent::Agent;
 /// Returns every adapter, in the order in which lists show them.
 pub(crate) fn all() -> Vec<Box<dyn Agent>> {
     let mut agents: Vec<Box<dyn Agent>> = vec![
-        Box::new(takeup_opencode::OpenCode::default()),
+        Box::new(takeup_opencode::OpenCode::new()),
         Box::new(takeup_jcode::Jcode::new()),
         Box::new(takeup_openclaw::OpenClaw::new()),
-        Box::new(takeup_opencode::OpenCode::new()),
     ];
     for agent in takeup_cli_agents::all() {
         agents.push(Box::new(agent));
