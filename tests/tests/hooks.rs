@@ -1,5 +1,8 @@
 //! Git hooks with real git: they record, never hinder, and are taken out to the byte.
 #![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::expect_used,
     clippy::disallowed_methods,
     clippy::create_dir,
     reason = "tests make files as a user does"

@@ -1,5 +1,9 @@
 //! Places: moved, copied, linked, recycled, and odd shapes of repositories (cases P8, P9, P17); doctor and gc.
 #![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
     clippy::disallowed_methods,
     clippy::create_dir,
     reason = "tests make files and move folders as a user does"

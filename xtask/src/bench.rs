@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use clap::Subcommand;
 
+mod hooks;
 mod sessions;
 mod start;
 
@@ -13,6 +14,8 @@ mod start;
 pub(crate) enum Bench {
     /// Listing sessions out of a generated jcode home
     Sessions(sessions::Args),
+    /// What the git hooks cost a commit
+    Hooks(hooks::Args),
     /// Start-up and the plain overview, beside git itself
     Start(start::Args),
 }
@@ -21,6 +24,7 @@ pub(crate) enum Bench {
 pub(crate) fn run(bench: Bench) -> anyhow::Result<()> {
     match bench {
         Bench::Sessions(args) => sessions::run(&args),
+        Bench::Hooks(args) => hooks::run(&args),
         Bench::Start(args) => start::run(&args),
     }
 }
