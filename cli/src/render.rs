@@ -3,6 +3,7 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use takeup_core::engine::{Candidate, Changed, Changes, CheckView, NextView, Verb};
+use takeup_core::observation::Happening;
 use takeup_core::plan::Proof;
 use takeup_core::process::Liveness;
 use takeup_core::text;
@@ -66,6 +67,9 @@ pub(crate) fn candidate(found: &Candidate, now: Time) -> String {
         }
         out.push_str(&field("  why", COLUMN, &text::one_line(&why, 2_000)));
     }
+    if !found.since.is_empty() {
+        out.push_str(&field("  since", COLUMN, &since(&found.since, now)));
+    }
     if let Some(changes) = &found.changes {
         out.push_str(&changed(changes, PATHS));
     }
@@ -82,6 +86,29 @@ pub(crate) fn candidate(found: &Candidate, now: Time) -> String {
     }
     out.push_str(&next(&found.next));
     out
+}
+
+/// How many happenings are told, the last ones.
+const HAPPENINGS: usize = 5;
+
+/// Tells what git's hooks saw since.
+fn since(happenings: &[Happening], now: Time) -> String {
+    let first = happenings.len().saturating_sub(HAPPENINGS);
+    let mut told: Vec<String> = happenings
+        .iter()
+        .skip(first)
+        .map(|one| {
+            let by = one
+                .by
+                .as_ref()
+                .map_or_else(|| "a person".to_owned(), ToString::to_string);
+            format!("{}: {} by {by}", ago(now, one.at), one.what)
+        })
+        .collect();
+    if first > 0 {
+        told.insert(0, format!("{first} earlier"));
+    }
+    told.join("; ")
 }
 
 /// Reasons that the other lines say already.

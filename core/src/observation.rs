@@ -33,7 +33,74 @@ pub struct Observation {
     pub by: Option<SessionRef>,
 }
 
+/// One thing that was seen, in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Happening {
+    /// When.
+    pub at: Time,
+    /// The git hook that saw it.
+    pub event: String,
+    /// Whose doing it was; absent is a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<SessionRef>,
+    /// What, in words: `commit d4e5f6a7b8 on main`.
+    pub what: String,
+}
+
+/// Tells what was seen of a work tree after a moment, oldest first.
+pub fn since(seen: &[Observation], worktree: &WorktreeId, after: Time) -> Vec<Happening> {
+    seen.iter()
+        .filter(|one| one.at > after && &one.worktree_id == worktree)
+        .map(|one| Happening {
+            at: one.at,
+            event: one.event.clone(),
+            by: one.by.clone(),
+            what: one.describe(),
+        })
+        .collect()
+}
+
 impl Observation {
+    /// Says in words what happened.
+    pub fn describe(&self) -> String {
+        let short = |id: &Option<Oid>| {
+            id.as_ref().map_or_else(
+                || "no commit".to_owned(),
+                |id| id.as_str().chars().take(10).collect(),
+            )
+        };
+        let after = short(&self.head_after);
+        let branch = self
+            .branch
+            .as_ref()
+            .map(|branch| crate::text::one_line(branch, 80));
+        let on = branch
+            .as_ref()
+            .map_or_else(|| "a detached HEAD".to_owned(), Clone::clone);
+        let what = match self.event.as_str() {
+            "post-commit" => format!("commit {after} on {on}"),
+            "post-checkout" if self.head_before == self.head_after => {
+                format!("checkout on {on} at {after}")
+            }
+            "post-checkout" => format!(
+                "checkout of {}",
+                branch.map_or_else(|| after.clone(), |branch| format!("{branch} at {after}"))
+            ),
+            "post-merge" => format!("merge into {on}, now {after}"),
+            "post-rewrite" => format!("{} rewritten to {after} on {on}", short(&self.head_before)),
+            "post-applypatch" => format!("patch applied as {after} on {on}"),
+            _ => format!("HEAD at {after} on {on}"),
+        };
+        match &self.operation {
+            Some(operation) => format!(
+                "{what} ({} in progress)",
+                crate::text::one_line(operation, 20)
+            ),
+            None => what,
+        }
+    }
+
     /// Tells whether both are records of the same moment: work tree, hook, time and HEAD.
     pub fn is_same_moment(&self, other: &Self) -> bool {
         self.at == other.at

@@ -15,6 +15,7 @@ use crate::identity::{Identity, OpenEffect, Recorded};
 use crate::ids::{AgentId, Fingerprint, SessionId, SessionRef, TaskId};
 use crate::issue::Issue;
 use crate::ledger::{TaskEntry, View};
+use crate::observation::{self, Happening};
 use crate::paths::text_of_path;
 use crate::process::{Liveness, ProcessIdentity, liveness_of};
 use crate::review::{Review, ReviewState};
@@ -47,6 +48,9 @@ pub struct Candidate {
     /// What differs from it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<Changes>,
+    /// What git's hooks saw in the work tree since, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub since: Vec<Happening>,
     /// Whether the session is alive.
     pub liveness: Liveness,
     /// Calls that may or may not have happened.
@@ -353,7 +357,7 @@ impl<'a> Gatherer<'a> {
             self.present(),
             self.engine.settings.count_reported,
         );
-        Ok(self.candidate(
+        let mut candidate = self.candidate(
             IdentityView::of(identity, &entry.task.title),
             identity.session.agent.clone(),
             &facts,
@@ -363,7 +367,17 @@ impl<'a> Gatherer<'a> {
             open_effects,
             entry.seq,
             Source::Ledger,
-        ))
+        );
+        if !identity.status.is_closed()
+            && let Some(left) = &identity.latest
+        {
+            candidate.since = observation::since(
+                &view.state.observations,
+                &identity.place.worktree_id,
+                left.provenance.at,
+            );
+        }
+        Ok(candidate)
     }
 
     /// Judges a session that no task of the ledger knows: by what our hook recorded, else by the agent's own snapshot.
@@ -570,6 +584,7 @@ impl<'a> Gatherer<'a> {
             reasons,
             evidence,
             changes,
+            since: Vec::new(),
             open_effects,
             token,
             next,

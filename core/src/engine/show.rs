@@ -144,16 +144,7 @@ pub fn log(
                 .by
                 .as_ref()
                 .map_or_else(|| "a person".to_owned(), ToString::to_string);
-            let to = seen.head_after.as_ref().map_or("no commit", |oid| {
-                oid.as_str().get(..10).unwrap_or_default()
-            });
-            let on = seen.branch.as_deref().unwrap_or("a detached HEAD");
-            lines.push(line(
-                seen.at,
-                &seen.event,
-                &by,
-                format!("HEAD at {to} on {on}"),
-            ));
+            lines.push(line(seen.at, &seen.event, &by, seen.describe()));
         }
     }
     lines.sort_by_key(|line| line.at);

@@ -81,6 +81,18 @@ fn what_the_session_itself_commits_moves_its_record_on_and_what_others_do_does_n
     assert_eq!(after.observations.last().unwrap().by, None);
     assert_eq!(identity(&scratch).latest.unwrap(), left);
     assert_eq!(verdict(&scratch), "stale-task");
+    let answer = scratch.takeup(&["inspect", "--json"]).json();
+    let since = answer["data"]["candidates"][0]["since"].as_array().unwrap();
+    assert_eq!(since.len(), 1);
+    let head = scratch.git(&["rev-parse", "HEAD"]);
+    assert_eq!(since[0]["what"], format!("commit {} on main", &head[..10]));
+    assert!(since[0]["by"].is_null());
+    let shown = scratch.takeup(&["inspect"]).stdout;
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        shown.contains(&format!("commit {} on main by a person", &head[..10])),
+        "{shown}"
+    );
     // Undone, it is as it was left.
     scratch.git(&["reset", "-q", "--hard", "HEAD~1"]);
     scratch.write("c.txt", "c\n");
