@@ -32,6 +32,8 @@ mod snapshot;
 mod state;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_hostile;
 mod write;
 
 use std::fmt::Debug;
@@ -303,6 +305,19 @@ impl Ledger {
     /// Reads the ledger without a lock. Never writes; a ledger that is not there reads as an empty one.
     pub fn read(&self) -> Result<View, LedgerError> {
         read::load(&self.files).map(|loaded| loaded.view)
+    }
+
+    /// Reads everything there is: what [`Self::read`] reads, the older generation that it needs only after damage, and the
+    /// whole archive. Returns what is damaged. Never writes.
+    pub fn examine(&self) -> Result<Vec<Issue>, LedgerError> {
+        let mut issues = self.read()?.issues;
+        for issue in read::older_issues(&self.files)? {
+            if !issues.contains(&issue) {
+                issues.push(issue);
+            }
+        }
+        issues.extend(self.read_whole_archive()?.issues);
+        Ok(issues)
     }
 
     /// Lets `decide` look at the ledger while nobody else can change it, and appends the transition it returns; with

@@ -249,20 +249,20 @@ fn mark_of(path: &Path) -> Option<Mark> {
         .map(|data| Mark::of(&data))
 }
 
+/// Returns what is damaged in the older generation alone.
+pub(super) fn older_issues(files: &Files) -> Result<Vec<Issue>, LedgerError> {
+    let mut loaded = Loaded::nothing();
+    if check_folder(&files.folder)? {
+        loaded.take_snapshot(&files.old_snapshot)?;
+        if let Some(fed) = loaded.feed_file(&files.old_journal)? {
+            fed.report(&files.old_journal, &mut loaded);
+        }
+    }
+    Ok(loaded.view.issues)
+}
+
 fn load_once(files: &Files) -> Result<Loaded, LedgerError> {
-    let mut loaded = Loaded {
-        view: View::default(),
-        head: frame::origin(),
-        next: 1,
-        tail: Tail::default(),
-        snapshot: None,
-        snapshot_size: 0,
-        snapshot_seq: 0,
-        base: Base::Snapshot,
-        bytes: 0,
-        broken: false,
-        lost: false,
-    };
+    let mut loaded = Loaded::nothing();
     if !check_folder(&files.folder)? {
         return Ok(loaded);
     }
@@ -330,6 +330,22 @@ impl Tail {
 }
 
 impl Loaded {
+    fn nothing() -> Self {
+        Self {
+            view: View::default(),
+            head: frame::origin(),
+            next: 1,
+            tail: Tail::default(),
+            snapshot: None,
+            snapshot_size: 0,
+            snapshot_seq: 0,
+            base: Base::Snapshot,
+            bytes: 0,
+            broken: false,
+            lost: false,
+        }
+    }
+
     fn take_snapshot(&mut self, path: &Path) -> Result<Taken, LedgerError> {
         let read = open_own(path).and_then(|found| match found {
             Some((mut file, data)) => {

@@ -14,27 +14,27 @@ use crate::plan::Plan;
 use crate::status::Status;
 use crate::time::{FixedClock, Time};
 
-const CLOCK: FixedClock = FixedClock(Time::EPOCH);
+pub(super) const CLOCK: FixedClock = FixedClock(Time::EPOCH);
 
-fn session(name: &str) -> SessionRef {
+pub(super) fn session(name: &str) -> SessionRef {
     SessionRef::new(
         AgentId::new("jcode").unwrap(),
         SessionId::new(name).unwrap(),
     )
 }
 
-fn actor() -> Actor {
+pub(super) fn actor() -> Actor {
     Actor {
         session: session("fox"),
         pid: 7,
     }
 }
 
-fn id(name: &str) -> TaskId {
+pub(super) fn id(name: &str) -> TaskId {
     TaskId::new(name).unwrap()
 }
 
-fn transition(changes: Vec<Change>) -> Transition {
+pub(super) fn transition(changes: Vec<Change>) -> Transition {
     Transition {
         at: Time::EPOCH,
         actor: actor(),
@@ -43,7 +43,7 @@ fn transition(changes: Vec<Change>) -> Transition {
     }
 }
 
-fn start(name: &str, status: Status) -> Transition {
+pub(super) fn start(name: &str, status: Status) -> Transition {
     transition(vec![
         Change::Task {
             task: Task {
@@ -81,7 +81,7 @@ fn start(name: &str, status: Status) -> Transition {
     ])
 }
 
-fn note(name: &str, text: &str) -> Transition {
+pub(super) fn note(name: &str, text: &str) -> Transition {
     transition(vec![Change::Note {
         task_id: id(name),
         note: Note {
@@ -92,7 +92,7 @@ fn note(name: &str, text: &str) -> Transition {
     }])
 }
 
-fn put(ledger: &Ledger, transition: Transition) -> Committed<()> {
+pub(super) fn put(ledger: &Ledger, transition: Transition) -> Committed<()> {
     ledger
         .transact(&CLOCK, Ledger::PATIENCE, |_| {
             Ok::<_, Infallible>((Some(transition), ()))
@@ -100,7 +100,7 @@ fn put(ledger: &Ledger, transition: Transition) -> Committed<()> {
         .unwrap()
 }
 
-fn try_put(ledger: &Ledger, transition: Transition) -> Result<(), LedgerError> {
+pub(super) fn try_put(ledger: &Ledger, transition: Transition) -> Result<(), LedgerError> {
     match ledger.transact(&CLOCK, Duration::from_millis(20), |_| {
         Ok::<_, Infallible>((Some(transition), ()))
     }) {
@@ -109,7 +109,7 @@ fn try_put(ledger: &Ledger, transition: Transition) -> Result<(), LedgerError> {
     }
 }
 
-fn notes(view: &View, name: &str) -> Vec<String> {
+pub(super) fn notes(view: &View, name: &str) -> Vec<String> {
     view.state.tasks[&id(name)]
         .notes
         .iter()
@@ -118,7 +118,7 @@ fn notes(view: &View, name: &str) -> Vec<String> {
 }
 
 /// A ledger with the task `t` and the notes 1 to `count`.
-fn noted(folder: &Path, count: usize) -> Ledger {
+pub(super) fn noted(folder: &Path, count: usize) -> Ledger {
     let ledger = Ledger::at(folder.join("takeup"));
     put(&ledger, start("t", Status::Active));
     for number in 1..=count {
@@ -127,11 +127,11 @@ fn noted(folder: &Path, count: usize) -> Ledger {
     ledger
 }
 
-fn journal(ledger: &Ledger) -> PathBuf {
+pub(super) fn journal(ledger: &Ledger) -> PathBuf {
     ledger.dir().join("journal.jsonl")
 }
 
-fn lines(ledger: &Ledger) -> Vec<Vec<u8>> {
+pub(super) fn lines(ledger: &Ledger) -> Vec<Vec<u8>> {
     fs::read(journal(ledger))
         .unwrap()
         .split_inclusive(|byte| *byte == b'\n')
@@ -139,14 +139,14 @@ fn lines(ledger: &Ledger) -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn overwrite(path: &Path, bytes: impl AsRef<[u8]>) {
+pub(super) fn overwrite(path: &Path, bytes: impl AsRef<[u8]>) {
     fs::File::create(path)
         .unwrap()
         .write_all(bytes.as_ref())
         .unwrap();
 }
 
-fn kinds(view: &View) -> Vec<IssueKind> {
+pub(super) fn kinds(view: &View) -> Vec<IssueKind> {
     view.issues.iter().map(|issue| issue.kind).collect()
 }
 

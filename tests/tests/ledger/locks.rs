@@ -27,6 +27,15 @@ fn hurried(ledger: &Ledger, text: &str) -> Result<(), LedgerError> {
         })
 }
 
+/// Ends the threads that go on until the race is over, also when the test fails before.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 fn race(delete_the_lock: bool) {
     const WRITERS: usize = 40;
     const NOTES: usize = 5;
@@ -36,6 +45,7 @@ fn race(delete_the_lock: bool) {
     let over = AtomicBool::new(false);
     let mut known = Vec::new();
     std::thread::scope(|scope| {
+        let _over = Over(&over);
         if delete_the_lock {
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
@@ -69,7 +79,6 @@ fn race(delete_the_lock: bool) {
             assert!(output.status.success(), "{output:?}");
             known.extend(acknowledged(&output));
         }
-        over.store(true, Ordering::Relaxed);
     });
     assert_eq!(known.len(), WRITERS * NOTES);
     let view = ledger.read().unwrap();
