@@ -212,8 +212,8 @@ enum Act {
     Unterminate,
     ZeroSnapshot,
     DropSnapshot,
-    /// The steps of a new snapshot, stopped before the last one.
-    KeepOldJournal,
+    /// As after a new snapshot that was stopped before its last step.
+    StopSnapshot,
     DropLock,
 }
 
@@ -229,7 +229,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
             1 => Just(Act::Unterminate),
             1 => Just(Act::ZeroSnapshot),
             1 => Just(Act::DropSnapshot),
-            1 => Just(Act::KeepOldJournal),
+            1 => Just(Act::StopSnapshot),
             1 => Just(Act::DropLock),
         ],
         1..60,
@@ -355,10 +355,11 @@ proptest! {
                     snapshot_is_damaged = snapshot.exists();
                 }
                 Act::DropSnapshot => drop(fs::remove_file(&snapshot)),
-                Act::KeepOldJournal => {
+                Act::StopSnapshot => {
                     let old = ledger.dir().join("journal.old.jsonl");
                     if !journal.exists() && old.exists() {
                         fs::copy(&old, &journal).unwrap();
+                        fs::remove_file(&old).unwrap();
                     }
                 }
                 Act::DropLock => drop(fs::remove_file(ledger.lock_path())),
