@@ -1,5 +1,9 @@
 //! The list of adapters: the only place that names them.
-use takeup_core::agent::Agent;
+use takeup_core::agent::{Agent, Found};
+use takeup_core::env::Env;
+
+/// A background task that an agent started by itself.
+pub(crate) use takeup_jcode::tasks::{BackgroundTask as AgentTask, TaskState as AgentTaskState};
 
 /// Returns every adapter, in the order in which lists show them.
 pub(crate) fn all() -> Vec<Box<dyn Agent>> {
@@ -15,4 +19,9 @@ pub(crate) fn all() -> Vec<Box<dyn Agent>> {
     agents.push(Box::new(takeup_openclaw::skills::Skills));
     agents.push(Box::new(takeup_cli_agents::mcp::McpEntries));
     agents
+}
+
+/// Lists the background tasks that agents started by themselves, out of their own records. Changes nothing.
+pub(crate) fn background_tasks(env: &Env) -> Found<AgentTask> {
+    takeup_jcode::tasks::list(env, &takeup_jcode::SystemProcesses)
 }

@@ -12,6 +12,7 @@ use std::fs::File;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use takeup_core::agent::Found;
@@ -38,8 +39,23 @@ const OUTPUT_END: u64 = 4 << 10;
 /// The line jcode's shell prints at the end of a command.
 const MARKER: (&str, &str) = ("--- Command finished with exit code: ", " ---");
 
+impl TaskState {
+    /// Returns the word as it stands in JSON.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Superseded => "superseded",
+            Self::Lost => "lost",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// How a task stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskState {
     /// It runs.
@@ -59,7 +75,7 @@ pub enum TaskState {
 }
 
 /// How far a task is, as jcode recorded it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskProgress {
     /// Percent, 0 to 100.
@@ -71,7 +87,7 @@ pub struct TaskProgress {
 }
 
 /// One background task.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BackgroundTask {
     /// Its id, which jcode gives out again.

@@ -5,11 +5,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use takeup_core::issue::Issue;
 use takeup_core::text;
+use takeup_core::time::Time;
 
 use super::store;
 use super::view::TaskData;
+use crate::agents::{AgentTask, AgentTaskState, background_tasks};
 use crate::context::Context;
-use crate::printer::{BOLD, DIM, YELLOW, ago, cut, paint, table, width};
+use crate::printer::{BOLD, DIM, RED, YELLOW, ago, cut, paint, table, width};
 use crate::reply::{Failure, Reply};
 
 /// How many tasks people are shown unless they ask for all.
@@ -34,6 +36,8 @@ pub(crate) struct Args {
 pub(crate) struct ListData {
     /// The tasks, newest first.
     tasks: Vec<TaskData>,
+    /// Tasks that agents started by themselves, out of their own records, newest first; put right by the processes.
+    of_agents: Vec<AgentTask>,
     /// Records that cannot be read.
     issues: Vec<Issue>,
 }
@@ -41,7 +45,17 @@ pub(crate) struct ListData {
 pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     let store = store(context)?;
     let now = context.clock.now();
-    let (seen, issues) = store.look_all(&*context.processes)?;
+    let (seen, mut issues) = store.look_all(&*context.processes)?;
+    let theirs = background_tasks(&context.env);
+    issues.extend(theirs.issues);
+    let mut of_agents = theirs.items;
+    of_agents.retain(|task| {
+        !args.running
+            || matches!(
+                task.state,
+                AgentTaskState::Running | AgentTaskState::Unknown
+            )
+    });
     let tasks: Vec<TaskData> = seen
         .into_iter()
         .rev()
@@ -65,7 +79,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
         ]);
     }
     let mut human = fit(&table(&rows), width());
-    if tasks.is_empty() {
+    if tasks.is_empty() && of_agents.is_empty() {
         human.push_str("no background tasks; start one with `git takeup bg run -- COMMAND`\n");
     }
     if tasks.len() > shown {
@@ -74,6 +88,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
             tasks.len().saturating_sub(shown)
         ));
     }
+    human.push_str(&agent_rows(&of_agents, shown, now));
     for issue in &issues {
         human.push_str(&format!(
             "{} {}: {}\n",
@@ -82,7 +97,44 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
             text::one_line(&issue.message, 200)
         ));
     }
-    Ok(Reply::new(summary, &ListData { tasks, issues }).human(human))
+    let data = ListData {
+        tasks,
+        of_agents,
+        issues,
+    };
+    Ok(Reply::new(summary, &data).human(human))
+}
+
+/// Tasks of agents, with what jcode says wrongly of them.
+fn agent_rows(tasks: &[AgentTask], shown: usize, now: Time) -> String {
+    if tasks.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<Vec<String>> = tasks
+        .iter()
+        .take(shown)
+        .map(|task| {
+            let style = match task.state {
+                AgentTaskState::Failed | AgentTaskState::Lost => RED,
+                AgentTaskState::Running | AgentTaskState::Unknown => YELLOW,
+                AgentTaskState::Completed
+                | AgentTaskState::Cancelled
+                | AgentTaskState::Superseded => DIM,
+            };
+            let when = task.ended_at.or(task.started_at);
+            let recorded = task
+                .recorded
+                .as_ref()
+                .map_or_else(String::new, |word| format!(", recorded as {word}"));
+            vec![
+                paint(BOLD, task.label.as_deref().unwrap_or(&task.id)),
+                paint(style, task.state.word()),
+                when.map_or_else(String::new, |when| paint(DIM, ago(now, when))),
+                paint(DIM, format!("{}{recorded}", task.proof)),
+            ]
+        })
+        .collect();
+    format!("of jcode:\n{}", fit(&table(&rows), width()))
 }
 
 /// Cuts lines that are wider than the terminal; styles are kept, they take no room.
