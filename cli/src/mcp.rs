@@ -12,6 +12,8 @@ mod ask;
 mod client;
 mod opening;
 mod place;
+mod prompts;
+mod resources;
 mod server;
 mod tools;
 

@@ -13,14 +13,14 @@ use crate::reply::{Failure, Reply};
 mod adopt;
 mod clean;
 mod follow;
-mod list;
-mod output;
-mod run;
-mod show;
-mod stop;
+pub(crate) mod list;
+pub(crate) mod output;
+pub(crate) mod run;
+pub(crate) mod show;
+pub(crate) mod stop;
 mod units;
 mod view;
-mod wait;
+pub(crate) mod wait;
 
 pub(crate) use view::TaskData;
 

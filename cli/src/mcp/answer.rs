@@ -192,7 +192,7 @@ fn result(mut result: CallToolResult, answer: &Answer<Value>) -> CallToolResult 
 }
 
 /// Takes control characters out of every string, and bounds it.
-fn clean(value: &mut Value) {
+pub(super) fn clean(value: &mut Value) {
     match value {
         Value::String(string) => {
             if string.len() > STRING || string.chars().any(|c| c.is_control() || !c.is_ascii()) {

@@ -9,9 +9,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, Implementation,
-    InputRequiredResult, JsonObject, ListToolsResult, PaginatedRequestParams,
-    ProgressNotificationParam, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, GetPromptRequestParams,
+    GetPromptResponse, Implementation, InputRequiredResult, JsonObject, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -24,10 +26,10 @@ use takeup_core::settings::ConfirmBy;
 use super::answer::{Wanted, pack};
 use super::ask::{self, Came, Said, Waiting};
 use super::client::{Client, env_in};
-use super::place;
 use super::tools::{self, Call, Step, Tool};
+use super::{place, prompts, resources};
 use crate::context::Context;
-use crate::reply::Failure;
+use crate::reply::{Failure, Reply};
 
 /// How long a client has to say its roots.
 const ROOTS_IN: Duration = Duration::from_secs(5);
@@ -44,6 +46,8 @@ pub(super) struct Server {
     /// The client's roots, as far as it said them.
     roots: Mutex<Option<Vec<PathBuf>>>,
     waiting: Waiting,
+    /// The user's settings let clients start commands.
+    may_run: bool,
 }
 
 impl Server {
@@ -55,6 +59,7 @@ impl Server {
             pid: client.ok().flatten().map(|client| client.pid),
             roots: Mutex::default(),
             waiting: Waiting::default(),
+            may_run: context.settings.mcp_run,
         }
     }
 
@@ -97,6 +102,41 @@ impl Server {
         Some(roots)
     }
 
+    /// Finds out who calls, and where.
+    fn call(
+        &self,
+        repository: Option<&str>,
+        session: Option<String>,
+        roots: &[PathBuf],
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Call, Failure> {
+        let info = context.client_info();
+        let name = info.as_ref().map(|info| info.name.as_str());
+        let client = Client::of(name, &self.env, &context.meta);
+        let folder = place::folder(repository, roots, &client, &self.env)?;
+        Ok(Call {
+            env: env_in(&self.env, &client, folder),
+            session: session.or(client.session),
+            agent: client.agent,
+            pid: self.pid,
+        })
+    }
+
+    /// Runs a look of a resource: a command that reads only.
+    async fn look(
+        &self,
+        look: impl FnOnce(&Call) -> Result<Reply, Failure> + Send + 'static,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Reply, ErrorData> {
+        let roots = self.roots(context).await.unwrap_or_default();
+        let refuse = |failure: Failure| ErrorData::invalid_params(failure.message, None);
+        let call = self.call(None, None, &roots, context).map_err(refuse)?;
+        tokio::task::spawn_blocking(move || look(&call))
+            .await
+            .map_err(|error| ErrorData::internal_error(error.to_string(), None))?
+            .map_err(refuse)
+    }
+
     /// Carries a call out, up to the answer or a question to the client.
     async fn carry_out(
         &self,
@@ -130,16 +170,7 @@ impl Server {
         };
         let wanted = wanted(tool, &mut arguments)?;
         let confirmed = tool.asks() && arguments.remove("confirmed") == Some(Value::Bool(true));
-        let info = context.client_info();
-        let name = info.as_ref().map(|info| info.name.as_str());
-        let client = Client::of(name, &self.env, &context.meta);
-        let folder = place::folder(repository.as_deref(), &roots, &client, &self.env)?;
-        let call = Call {
-            env: env_in(&self.env, &client, folder),
-            session: session.or(client.session),
-            agent: client.agent,
-            pid: self.pid,
-        };
+        let call = self.call(repository.as_deref(), session, &roots, context)?;
 
         let asked = said.is_some();
         let mut step = blocking(context, tool, &arguments, &call, said).await?;
@@ -249,7 +280,11 @@ fn wanted(tool: &Tool, arguments: &mut JsonObject) -> Result<Wanted, Failure> {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_prompts()
+            .enable_resources()
+            .enable_tools()
+            .build();
         let mut info = ServerConfig::new(capabilities).with_instructions(INSTRUCTIONS);
         info.server_info =
             Implementation::new("takeup", env!("CARGO_PKG_VERSION")).with_title("git takeup");
@@ -262,7 +297,10 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         Ok(ListToolsResult::with_all_items(
-            tools::all().map(tools::definition).collect(),
+            tools::all()
+                .filter(|tool| !tool.runs || self.may_run)
+                .map(tools::definition)
+                .collect(),
         ))
     }
 
@@ -284,6 +322,58 @@ impl ServerHandler for Server {
                 Ok(result.into())
             }
         }
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let found = self.look(resources::tasks, &context).await?;
+        Ok(ListResourcesResult::with_all_items(resources::list(
+            &found.data,
+        )))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(
+            resources::templates(),
+        ))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let Some(wanted) = resources::Wanted::of(&request.uri) else {
+            return Err(ErrorData::resource_not_found(
+                format!("there is no resource {:?}", request.uri),
+                None,
+            ));
+        };
+        let reply = self.look(wanted.look(), &context).await?;
+        Ok(resources::read(&request.uri, reply).into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(prompts::all()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        prompts::get(&request.name, request.arguments.as_ref()).map(Into::into)
     }
 
     async fn on_roots_list_changed(&self, _context: NotificationContext<RoleServer>) {

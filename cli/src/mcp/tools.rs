@@ -78,7 +78,7 @@ pub(super) struct Call {
 
 impl Call {
     /// Makes the context in which the command runs: it answers as data and asks nobody by itself.
-    fn context(&self) -> Context {
+    pub(super) fn context(&self) -> Context {
         Context::of(self.env.clone(), true, true)
     }
 }

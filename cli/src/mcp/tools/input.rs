@@ -153,3 +153,60 @@ pub(super) struct Sessions {
     #[serde(default)]
     pub all: bool,
 }
+
+/// Arguments of `takeup_bg_run`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BgRun {
+    /// The program and its arguments, a word each; no shell reads them
+    pub command: Vec<String>,
+    /// A name for it
+    pub name: Option<String>,
+    /// The task it belongs to
+    pub task: Option<String>,
+    /// Stop it after this time, such as 90s or 10m
+    pub timeout: Option<String>,
+    /// Wait until it is ready: a text of its output, or port:8080
+    pub ready: Option<String>,
+}
+
+/// Arguments of `takeup_bg_list`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BgList {
+    /// Only what is not over
+    #[serde(default)]
+    pub running: bool,
+}
+
+/// Arguments of tools for one background task.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Bg {
+    /// The background task: its id, its name, or the beginning of either
+    pub id: String,
+}
+
+/// Arguments of `takeup_bg_output`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BgOutput {
+    /// The background task: its id, its name, or the beginning of either
+    pub id: String,
+    /// How many lines from the end, 40 where nothing is said
+    pub lines: Option<u32>,
+}
+
+/// Arguments of `takeup_bg_wait`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BgWait {
+    /// The background tasks; all that run where none is named
+    #[serde(default)]
+    pub ids: Vec<String>,
+    /// Until one of them is over, not all
+    #[serde(default)]
+    pub any: bool,
+    /// How many seconds to wait at most, 25 where nothing is said
+    pub seconds: Option<u32>,
+}

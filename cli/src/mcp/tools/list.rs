@@ -3,10 +3,17 @@ use takeup_core::engine::{Evaluation, Inspection, NextStep, Resumed, Saved, Star
 use takeup_core::error::Exit;
 
 use super::input::{
-    CheckPlan, Inspect, Note, PlanAction, Resume, Review, ReviewAction, Save, Sessions, Start, Task,
+    Bg, BgList, BgOutput, BgRun, BgWait, CheckPlan, Inspect, Note, PlanAction, Resume, Review,
+    ReviewAction, Save, Sessions, Start, Task,
 };
 use super::schema::{Either, input, output};
 use super::{Asks, Marks, Tool, Words, parse};
+use crate::commands::bg::list::ListData;
+use crate::commands::bg::output::OutputData;
+use crate::commands::bg::run::RunData;
+use crate::commands::bg::show::ShowData;
+use crate::commands::bg::stop::StopData;
+use crate::commands::bg::wait::WaitData;
 use crate::commands::note::NoteData;
 use crate::commands::plan::PlanData;
 use crate::commands::review::{ReviewData, ReviewsData};
@@ -36,6 +43,11 @@ const PLAIN: Tool = Tool {
     output: output::<TaskView>,
     words: |_, _| Ok(Words::default()),
 };
+
+/// How many seconds a wait takes where nothing is said: less than what clients give a call.
+const WAIT: u32 = 25;
+/// How many seconds a wait takes at most.
+const WAIT_MOST: u32 = 600;
 
 fn need(value: Option<String>, what: &str) -> Result<String, Failure> {
     value.ok_or_else(|| Failure::new("usage", Exit::Usage, format!("`{what}` is missing")))
@@ -248,6 +260,111 @@ static TOOLS: &[Tool] = &[
                 .when("unfinished", input.unfinished)
                 .when("all", input.all)
                 .with("limit", Some("0")))
+        },
+        ..PLAIN
+    },
+    Tool {
+        name: "takeup_bg_list",
+        title: "Background tasks",
+        description: "Lists background tasks, newest first, with state and progress. They outlive sessions. Reads only.",
+        list: Some("tasks"),
+        input: input::<BgList>,
+        output: output::<ListData>,
+        words: |arguments, _| {
+            let input: BgList = parse(arguments)?;
+            Ok(Words::of(&["bg", "list"]).when("running", input.running))
+        },
+        ..PLAIN
+    },
+    Tool {
+        name: "takeup_bg_show",
+        title: "A background task",
+        description: "One background task with everything that is known of it. Reads only.",
+        input: input::<Bg>,
+        output: output::<ShowData>,
+        words: |arguments, _| {
+            let input: Bg = parse(arguments)?;
+            Ok(Words::of(&["bg", "show"]).then(input.id))
+        },
+        ..PLAIN
+    },
+    Tool {
+        name: "takeup_bg_output",
+        title: "What a background task printed",
+        description: "The last lines of what a background task printed, secrets masked. Reads only.",
+        input: input::<BgOutput>,
+        output: output::<OutputData>,
+        words: |arguments, _| {
+            let input: BgOutput = parse(arguments)?;
+            let lines = input.lines.map(|lines| lines.to_string());
+            Ok(Words::of(&["bg", "tail"])
+                .with("lines", lines.as_deref())
+                .then(input.id))
+        },
+        ..PLAIN
+    },
+    Tool {
+        name: "takeup_bg_wait",
+        title: "Wait for background tasks",
+        description: "Waits for the end of background tasks, not longer than said; call it again to go on waiting. Reads only.",
+        list: Some("tasks"),
+        input: input::<BgWait>,
+        output: output::<WaitData>,
+        words: |arguments, _| {
+            let input: BgWait = parse(arguments)?;
+            let seconds = input.seconds.unwrap_or(WAIT).min(WAIT_MOST);
+            let mut words = Words::of(&["bg", "wait"])
+                .with("timeout", Some(&format!("{seconds}s")))
+                .when("any", input.any);
+            words.rest = input.ids;
+            Ok(words)
+        },
+        ..PLAIN
+    },
+    Tool {
+        name: "takeup_bg_stop",
+        title: "Stop a background task",
+        description: "Stops a background task and everything it started: gently first, then hard.",
+        marks: Marks::Ends,
+        input: input::<Bg>,
+        output: output::<StopData>,
+        words: |arguments, _| {
+            let input: Bg = parse(arguments)?;
+            Ok(Words::of(&["bg", "stop"]).then(input.id))
+        },
+        ..PLAIN
+    },
+    Tool {
+        name: "takeup_bg_run",
+        title: "Start a background task",
+        description: "Starts a command that outlives your session: builds, servers, long tests.",
+        marks: Marks::Ends,
+        runs: true,
+        input: input::<BgRun>,
+        output: output::<RunData>,
+        words: |arguments, call| {
+            let input: BgRun = parse(arguments)?;
+            if input.command.is_empty() {
+                return Err(Failure::new("usage", Exit::Usage, "`command` is empty"));
+            }
+            let mut words = Words::of(&["bg", "run"])
+                .with("name", input.name.as_deref())
+                .with("task", input.task.as_deref())
+                .with("timeout", input.timeout.as_deref())
+                .with("session", call.session.as_deref());
+            // `cmd:` would be a command of its own.
+            if let Some(ready) = &input.ready {
+                if ready.starts_with("cmd:") {
+                    return Err(Failure::new(
+                        "usage",
+                        Exit::Usage,
+                        "`ready` is a text or a port here",
+                    ));
+                }
+                words = words.with("ready", Some(ready));
+            }
+            words.rest = input.command;
+            Ok(words)
         },
         ..PLAIN
     },

@@ -1,0 +1,231 @@
+//! The protocol itself, in every version.
+use serde_json::{Value, json};
+
+use crate::client::{Client, HANDSHAKES, NEWEST, PROGRAM, initialize, left, meta};
+use takeup_tests::Scratch;
+
+#[test]
+fn every_version_with_a_handshake_is_spoken_in_kind() {
+    let scratch = left();
+    for version in HANDSHAKES {
+        let mut client = Client::shaken(&scratch, version, json!({}));
+        let tools = client.request("tools/list", json!({}));
+        let tools = tools["result"]["tools"].as_array().unwrap().clone();
+        assert!(tools.iter().any(|tool| tool["name"] == "takeup_inspect"));
+        let result = client.call("takeup_inspect", json!({}));
+        assert_eq!(result["isError"], false);
+        assert!(
+            result["content"][0]["text"]
+                .as_str()
+                .unwrap()
+                .contains("fix-login")
+        );
+        assert!(result.get("resultType").is_none(), "{version}: {result}");
+        assert_eq!(client.request("ping", json!({}))["result"], json!({}));
+        assert_eq!(client.end(), 0);
+    }
+}
+
+#[test]
+fn the_newest_version_needs_no_handshake() {
+    let scratch = left();
+    let mut client = Client::shaken(&scratch, NEWEST, json!({}));
+    let found = client.request("server/discover", json!({}));
+    let versions = found["result"]["supportedVersions"].as_array().unwrap();
+    for version in HANDSHAKES.iter().chain(&[NEWEST]) {
+        assert!(versions.contains(&json!(version)), "{found}");
+    }
+    let result = client.call("takeup_inspect", json!({}));
+    assert_eq!(result["resultType"], "complete");
+    assert_eq!(result["structuredContent"]["ok"], true);
+    // A request without its metadata is refused, and only it.
+    let id = 77;
+    client.line(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"}).to_string());
+    assert!(client.answer_to(id)["error"]["code"].is_number());
+    client.done("takeup_inspect", json!({}));
+    assert_eq!(client.end(), 0);
+}
+
+#[test]
+fn who_asks_for_the_newest_by_handshake_gets_the_newest_that_has_one() {
+    let scratch = Scratch::new(PROGRAM);
+    let mut client = Client::silent(&scratch, &[]);
+    let answer = client.request("initialize", initialize(NEWEST, json!({}), "x"));
+    assert_eq!(answer["result"]["protocolVersion"], "2025-11-25");
+    assert_eq!(answer["result"]["serverInfo"]["name"], "takeup");
+}
+
+#[test]
+fn whatever_comes_before_the_handshake_is_answered_and_life_goes_on() {
+    let scratch = Scratch::new(PROGRAM);
+    let mut client = Client::silent(&scratch, &[]);
+    client.line("this is no JSON");
+    client.line("");
+    client.line(r#"{"jsonrpc":"2.0","id":900}"#);
+    client.notify("notifications/cancelled", json!({"requestId": 5}));
+    client.notify("notifications/of/a/stranger", json!({}));
+    client.line(r#"{"jsonrpc":"2.0","id":901,"result":{}}"#);
+    for method in ["no/such/method", "initialise", "tools\u{0}list"] {
+        let answer = client.request(method, json!({}));
+        assert_eq!(answer["error"]["code"], -32601, "{answer}");
+    }
+    // What a client of 2026-07-28 tries first: with metadata it is an answer, without it an error.
+    assert!(client.request("server/discover", json!({}))["error"].is_object());
+    let probe = client.request(
+        "server/discover",
+        json!({"_meta": meta(json!({}), "claude-code")}),
+    );
+    assert!(probe["result"]["supportedVersions"].is_array(), "{probe}");
+    assert!(client.request("tools/list", json!({}))["error"].is_object());
+    assert_eq!(client.request("ping", json!({}))["result"], json!({}));
+    let answer = client.request("initialize", initialize("2025-06-18", json!({}), "x"));
+    assert_eq!(answer["result"]["protocolVersion"], "2025-06-18");
+    assert_eq!(client.end(), 0);
+}
+
+#[test]
+fn what_does_not_exist_is_an_error_of_the_right_kind() {
+    let scratch = left();
+    let mut client = Client::shaken(&scratch, "2025-11-25", json!({}));
+    let code = |answer: &Value| answer["error"]["code"].as_i64();
+    let unknown = client.request("no/such/method", json!({}));
+    assert_eq!(code(&unknown), Some(-32601));
+    let unknown = client.request("tools/call", json!({"name": "takeup_everything"}));
+    assert_eq!(code(&unknown), Some(-32602));
+    let unknown = client.request("prompts/get", json!({"name": "nothing"}));
+    assert_eq!(code(&unknown), Some(-32602));
+    for uri in [
+        "takeup://nothing",
+        "file:///etc/passwd",
+        "takeup://task/../x/handover",
+    ] {
+        let unknown = client.request("resources/read", json!({"uri": uri}));
+        assert_eq!(code(&unknown), Some(-32002), "{unknown}");
+    }
+    // Arguments that do not fit are for the model to mend: a result, no protocol error.
+    for arguments in [
+        json!({"tassk": "x"}),
+        json!({"task": 7}),
+        json!({"limit": "many"}),
+        json!({"repository": ["x"]}),
+        json!({"repository": "not/absolute"}),
+    ] {
+        let failed = client.fails("takeup_inspect", arguments, "usage");
+        assert_eq!(failed["exit"], 2);
+    }
+    let missing = client.fails("takeup_inspect", json!({"task": "no-such"}), "no-such-task");
+    assert_eq!(missing["exit"], 4);
+    client.fails(
+        "takeup_inspect",
+        json!({"repository": "/nowhere/at/all"}),
+        "not-a-repository",
+    );
+    // An argument is never an option of the command, however it looks.
+    client.fails(
+        "takeup_inspect",
+        json!({"task": "--verify"}),
+        "no-such-task",
+    );
+    client.done("takeup_start", json!({"title": "--json", "session": "s9"}));
+    client.fails(
+        "takeup_note",
+        json!({"text": "-", "session": "s9"}),
+        "usage",
+    );
+    let note = client.done("takeup_note", json!({"text": "--task=x", "session": "s9"}));
+    assert_eq!(note["data"]["note"]["text"], "--task=x");
+}
+
+#[test]
+fn many_calls_at_once_are_all_answered() {
+    let scratch = left();
+    let mut client = Client::shaken(&scratch, "2025-11-25", json!({}));
+    let ids: Vec<u64> = (0..12)
+        .map(|_| {
+            client.ask(
+                "tools/call",
+                json!({"name": "takeup_inspect", "arguments": {}}),
+            )
+        })
+        .collect();
+    for id in ids.into_iter().rev() {
+        assert_eq!(client.answer_to(id)["result"]["isError"], false);
+    }
+}
+
+#[test]
+fn a_long_call_says_that_it_goes_on_and_can_be_cancelled() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch
+        .takeup(&["bg", "run", "--name", "long", "--", "sleep", "300"])
+        .exits(0);
+    let mut client = Client::shaken(&scratch, "2025-11-25", json!({}));
+    let waits = client.ask(
+        "tools/call",
+        json!({
+            "name": "takeup_bg_wait",
+            "arguments": {"ids": ["long"], "seconds": 600},
+            "_meta": {"progressToken": "p1"},
+        }),
+    );
+    let progress = client.asked("notifications/progress");
+    assert_eq!(progress["params"]["progressToken"], "p1");
+    let further = client.asked("notifications/progress");
+    assert!(further["params"]["progress"].as_f64() > progress["params"]["progress"].as_f64());
+    client.notify("notifications/cancelled", json!({"requestId": waits}));
+    // The cancelled call is not answered; the next one is, and the task it waited for runs on.
+    let shown = client.done("takeup_bg_show", json!({"id": "long"}));
+    assert_eq!(shown["ok"], true);
+    let stopped = client.done("takeup_bg_stop", json!({"id": "long"}));
+    assert_eq!(stopped["exit"], 0, "{stopped}");
+    assert!(client.waiting_for(waits).is_none());
+    assert_eq!(client.end(), 0);
+}
+
+#[test]
+fn the_server_ends_with_its_client_also_in_the_middle_of_a_call() {
+    let scratch = Scratch::new(PROGRAM);
+    assert_eq!(Client::silent(&scratch, &[]).end(), 0);
+    let mut client = Client::shaken(&scratch, "2025-11-25", json!({}));
+    for _ in 0..3 {
+        client.ask(
+            "tools/call",
+            json!({"name": "takeup_inspect", "arguments": {}}),
+        );
+    }
+    assert_eq!(client.end(), 0);
+}
+
+#[test]
+fn prompts_and_resources_are_there() {
+    let scratch = left();
+    let mut client = Client::shaken(&scratch, "2025-11-25", json!({}));
+    let prompts = client.request("prompts/list", json!({}));
+    let names: Vec<&str> = prompts["result"]["prompts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|prompt| prompt["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["take-up", "hand-over", "wrap-up"]);
+    let prompt = client.request(
+        "prompts/get",
+        json!({"name": "take-up", "arguments": {"task": "x\u{1b}[2J\nnow obey"}}),
+    );
+    let text = prompt["result"]["messages"][0]["content"]["text"]
+        .as_str()
+        .unwrap();
+    assert!(text.contains("(task \"x now obey\")"), "{text}");
+    let resources = client.request("resources/list", json!({}));
+    let uris: Vec<&str> = resources["result"]["resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|resource| resource["uri"].as_str().unwrap())
+        .collect();
+    assert_eq!(uris, ["takeup://tasks", "takeup://task/fix-login/handover"]);
+    let tasks = client.request("resources/read", json!({"uri": "takeup://tasks"}));
+    let text = tasks["result"]["contents"][0]["text"].as_str().unwrap();
+    let tasks: Value = serde_json::from_str(text).unwrap();
+    assert_eq!(tasks["candidates"][0]["identity"]["taskId"], "fix-login");
+}
