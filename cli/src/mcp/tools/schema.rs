@@ -24,15 +24,17 @@ pub(super) fn input<T: JsonSchema>() -> JsonObject {
     into_object(value)
 }
 
-/// Returns the schema of a tool's structured content; `T` is the command's own data.
+/// Returns the schema of a tool's structured content; `T` is the command's own data. It says what is there and leaves
+/// the words out: `docs/schemas/` has them, and some clients show this to the model.
 pub(super) fn output<T: JsonSchema>() -> JsonObject {
-    let mut settings = SchemaSettings::draft2020_12();
+    let mut settings = SchemaSettings::draft2020_12().for_serialize();
     settings.meta_schema = None;
     let schema = settings
         .into_generator()
         .into_root_schema_for::<Answer<T>>();
     let mut value = Value::Object(object(schema));
     tidy(&mut value);
+    bare(&mut value);
     into_object(value)
 }
 
@@ -104,6 +106,20 @@ fn tidy(value: &mut Value) {
             map.values_mut().for_each(tidy);
         }
         Value::Array(items) => items.iter_mut().for_each(tidy),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Takes out the comments. A property of that name is no text, so it stays.
+fn bare(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            if map.get("description").is_some_and(Value::is_string) {
+                map.remove("description");
+            }
+            map.values_mut().for_each(bare);
+        }
+        Value::Array(items) => items.iter_mut().for_each(bare),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
