@@ -175,10 +175,10 @@ pub(crate) fn answer(words: &[String], context: &Context) -> Result<Reply, Failu
         let first = message.lines().next().unwrap_or_default();
         Failure::new("usage", Exit::Usage, first.trim_start_matches("error: "))
     })?;
-    cli.command.map_or_else(
-        || Err(Failure::new("usage", Exit::Usage, "no command")),
-        |command| command.run(context),
-    )
+    match cli.command {
+        Some(command) => command.run(context),
+        None => commands::overview::run(commands::overview::Args { all: cli.all }, context),
+    }
 }
 
 /// Prints what clap says; help goes to standard output and is no failure.

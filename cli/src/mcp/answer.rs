@@ -11,11 +11,13 @@ use takeup_core::text;
 use crate::reply::{Failure, Next, Reply};
 
 /// The longest string in structured content, in characters.
-const STRING: usize = 8_000;
+const STRING: usize = 24_000;
 /// The longest text, in characters.
-const TEXT: usize = 12_000;
+const TEXT: usize = 24_000;
 /// The most that structured content weighs, in bytes of JSON; lists are cut until it fits.
 const WEIGHT: usize = 200_000;
+/// The longest line for one item of a part of a list, in characters.
+const LINE: usize = 1_000;
 /// How many items of a list are shown where nothing else is asked for.
 const ITEMS: usize = 20;
 
@@ -40,6 +42,9 @@ pub(super) struct Answer<T> {
     /// Which part of a list this is, where there is more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page: Option<Page>,
+    /// Parts of the data are left out: it was too much.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shortened: bool,
     /// What to do next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<Next>,
@@ -102,26 +107,30 @@ fn success(reply: Reply, list: Option<&str>, wanted: Wanted) -> CallToolResult {
     let mut data = reply.data;
     clean(&mut data);
     let page = list.and_then(|list| cut(&mut data, list, wanted));
+    let shortened = shorten(&mut data);
     let summary = text::one_line(&reply.summary, 400);
     let mut lines = vec![summary.clone()];
-    let human = text::clean(&reply.human, TEXT);
-    let detail: Vec<&str> = human
-        .lines()
-        .filter(|line| !line.trim().is_empty() && line.trim() != summary)
-        .collect();
+    let detail = match (list, page) {
+        (Some(list), Some(_)) => items(&data, list),
+        _ => text::clean(&reply.human, TEXT)
+            .lines()
+            .filter(|line| !line.trim().is_empty() && line.trim() != summary)
+            .map(|line| format!("| {line}"))
+            .collect(),
+    };
     if !detail.is_empty() {
         lines.push(NOTICE.to_owned());
-        lines.extend(detail.iter().map(|line| format!("| {line}")));
+        lines.extend(detail);
     }
-    if let Some(Page {
-        next_offset: Some(offset),
-        total,
-        ..
-    }) = page
-    {
-        lines.push(format!(
-            "structured content is a part of {total}; more with offset {offset}"
-        ));
+    if let Some(page) = page {
+        let (first, last) = (page.offset + 1, page.offset + page.shown);
+        let more = page
+            .next_offset
+            .map_or_else(String::new, |offset| format!("; more with offset {offset}"));
+        lines.push(format!("{first} to {last} of {}{more}", page.total));
+    }
+    if shortened {
+        lines.push("parts of the structured content are left out: it was too much".to_owned());
     }
     let next = reply.next.map(shown_next);
     lines.extend(next.as_ref().map(next_line));
@@ -131,6 +140,7 @@ fn success(reply: Reply, list: Option<&str>, wanted: Wanted) -> CallToolResult {
         summary,
         data: Some(data),
         page,
+        shortened,
         next,
         error: None,
     };
@@ -157,6 +167,7 @@ fn failed(failure: Failure) -> CallToolResult {
         summary: message.clone(),
         data,
         page: None,
+        shortened: false,
         next,
         error: Some(Problem {
             code: failure.code,
@@ -214,19 +225,22 @@ pub(super) fn clean(value: &mut Value) {
     }
 }
 
-/// Leaves the wanted part of a list, or less where that is too much to send. `None`: all of it is there.
+/// Leaves the wanted part of a list. `None`: all of it is there.
 fn cut(data: &mut Value, list: &str, wanted: Wanted) -> Option<Page> {
-    let weight = |data: &Value| data.to_string().len();
     let items = data.get_mut(list)?.as_array_mut()?;
     let total = items.len();
     let offset = wanted.offset.min(total);
     let limit = wanted.limit.unwrap_or(ITEMS).max(1);
-    *items = items.drain(offset..).take(limit).collect();
-    let mut shown = items.len();
-    while shown > 1 && weight(data) > WEIGHT {
-        shown /= 2;
-        data.get_mut(list)?.as_array_mut()?.truncate(shown);
-    }
+    let mut weight = 0;
+    *items = items
+        .drain(offset..)
+        .take(limit)
+        .take_while(|item| {
+            weight += item.to_string().len();
+            weight <= WEIGHT / 2
+        })
+        .collect();
+    let shown = items.len();
     let end = offset + shown;
     (offset > 0 || end < total).then_some(Page {
         offset,
@@ -234,6 +248,52 @@ fn cut(data: &mut Value, list: &str, wanted: Wanted) -> Option<Page> {
         total,
         next_offset: (end < total).then_some(end),
     })
+}
+
+/// Shows a part of a list, a line an item.
+fn items(data: &Value, list: &str) -> Vec<String> {
+    let items = data.get(list).and_then(Value::as_array);
+    let mut room = TEXT;
+    items
+        .into_iter()
+        .flatten()
+        .map(|item| format!("| {}", text::one_line(&item.to_string(), LINE)))
+        .take_while(|line| {
+            let fits = line.len() <= room;
+            room = room.saturating_sub(line.len());
+            fits
+        })
+        .collect()
+}
+
+/// Halves the longest lists until what is left is not too much to send. Returns whether anything was left out.
+fn shorten(data: &mut Value) -> bool {
+    let mut shortened = false;
+    while data.to_string().len() > WEIGHT {
+        let Some(list) = heaviest(data) else {
+            break;
+        };
+        list.truncate(list.len() / 2);
+        shortened = true;
+    }
+    shortened
+}
+
+/// Finds the heaviest list that lies in no heavy list's single item.
+fn heaviest(value: &mut Value) -> Option<&mut Vec<Value>> {
+    match value {
+        Value::Array(items) => match items.len() {
+            1 => items.first_mut().and_then(heaviest),
+            0 => None,
+            _ => Some(items),
+        },
+        Value::Object(map) => map
+            .values_mut()
+            .filter(|value| value.is_array() || value.is_object())
+            .max_by_key(|value| value.to_string().len())
+            .and_then(heaviest),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
 }
 
 #[cfg(test)]
@@ -281,13 +341,29 @@ mod tests {
     #[test]
     fn an_answer_that_weighs_too_much_is_cut() {
         let long = "x".repeat(7_000);
-        let mut data = json!({"items": vec![long; 100]});
-        let wanted = Wanted {
+        let whole = json!({"items": vec![long; 100]});
+        let mut seen = 0;
+        let mut wanted = Wanted {
             offset: 0,
             limit: Some(100),
         };
-        let page = cut(&mut data, "items", wanted).unwrap();
-        assert!(data.to_string().len() <= WEIGHT);
-        assert_eq!(page.next_offset, Some(page.shown));
+        loop {
+            let mut data = whole.clone();
+            let page = cut(&mut data, "items", wanted).unwrap();
+            assert!(data.to_string().len() <= WEIGHT && page.shown > 0);
+            seen += page.shown;
+            match page.next_offset {
+                Some(offset) => wanted.offset = offset,
+                None => break,
+            }
+        }
+        assert_eq!(seen, 100);
+        let mut nested = json!({"places": [{"a": whole, "b": [1, 2]}]});
+        assert!(shorten(&mut nested));
+        assert!(nested.to_string().len() <= WEIGHT);
+        assert_eq!(nested["places"][0]["b"], json!([1, 2]));
+        assert!(!shorten(&mut nested));
+        let mut text = json!({"a": "x".repeat(WEIGHT * 2)});
+        assert!(!shorten(&mut text), "a single text is bounded elsewhere");
     }
 }

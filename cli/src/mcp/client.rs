@@ -16,33 +16,38 @@ struct Known {
     name: &'static str,
     /// The agent's id.
     agent: &'static str,
-    /// The variable in which its servers find the session id.
-    variable: Option<&'static str>,
+    /// The variables in which its servers or commands find the session id.
+    variables: &'static [&'static str],
 }
 
 const KNOWN: &[Known] = &[
-    known("claude", "claude-code", Some("CLAUDE_CODE_SESSION_ID")),
-    known("codex", "codex", None),
-    known("copilot", "copilot", Some("COPILOT_AGENT_SESSION_ID")),
-    known("gemini", "gemini", None),
-    known("cursor", "cursor", None),
-    known("openclaw", "openclaw", None),
-    known("opencode", "opencode", None),
-    known("jcode", "jcode", Some("JCODE_SESSION_ID")),
-    known("amp", "amp", None),
-    known("pi", "pi", Some("PI_SESSION_ID")),
+    known("claude", "claude-code", &["CLAUDE_CODE_SESSION_ID"]),
+    known("codex", "codex", &["CODEX_THREAD_ID", "CODEX_SESSION_ID"]),
+    known("copilot", "copilot", &["COPILOT_AGENT_SESSION_ID"]),
+    known("gemini", "gemini", &[]),
+    known("cursor", "cursor", &[]),
+    known("openclaw", "openclaw", &["TAKEUP_OPENCLAW_SESSION"]),
+    known("opencode", "opencode", &[]),
+    known(
+        "jcode",
+        "jcode",
+        &["JCODE_SESSION_ID", "JCODE_HOOK_SESSION_ID"],
+    ),
+    known("amp", "amp", &[]),
+    known("pi", "pi", &["PI_SESSION_ID"]),
 ];
 
-const fn known(name: &'static str, agent: &'static str, variable: Option<&'static str>) -> Known {
+const fn known(
+    name: &'static str,
+    agent: &'static str,
+    variables: &'static [&'static str],
+) -> Known {
     Known {
         name,
         agent,
-        variable,
+        variables,
     }
 }
-
-/// Variables by which an adapter would recognise a session of its own.
-const FOREIGN: &[&str] = &["JCODE_SESSION_ID", "JCODE_HOOK_SESSION_ID"];
 
 /// The key under which Codex sends what it knows of the turn, with every call.
 const CODEX: &str = "x-codex-turn-metadata";
@@ -64,32 +69,30 @@ impl Client {
         let found = name.and_then(find);
         let codex = codex(meta);
         let agent = match (found, &codex) {
-            (Some(known), _) => Some(known.agent.to_owned()),
-            (None, Some(_)) => Some("codex".to_owned()),
-            (None, None) => None,
+            (Some(known), _) => Some(known.agent),
+            (None, Some(_)) => Some("codex"),
+            (None, None) => env.text("TAKEUP_AGENT"),
+        };
+        let own = |known: &Known| {
+            known
+                .variables
+                .iter()
+                .find_map(|variable| env.text(variable))
         };
         let variable = match found {
-            Some(known) => known.variable,
+            Some(known) => own(known),
             // A client that says nothing of itself: whose variable is set?
-            None if name.is_none() => KNOWN
-                .iter()
-                .filter_map(|known| known.variable)
-                .find(|variable| env.text(variable).is_some()),
+            None if name.is_none() => KNOWN.iter().find_map(own),
             None => None,
         };
+        // OpenCode's plugin names the session to every command; another agent that was started by one inherits it.
+        let inherited =
+            env.var("OPENCODE").is_some() && agent.is_some_and(|agent| agent != "opencode");
+        let named = env.text("TAKEUP_SESSION").filter(|_| !inherited);
         let (session, folders) = codex.unwrap_or_default();
-        let session = env
-            .text("TAKEUP_SESSION")
-            .map(str::to_owned)
-            .or(session)
-            .or_else(|| {
-                variable
-                    .and_then(|variable| env.text(variable))
-                    .map(str::to_owned)
-            });
         Self {
-            agent: env.text("TAKEUP_AGENT").map(str::to_owned).or(agent),
-            session,
+            agent: agent.map(str::to_owned),
+            session: session.or_else(|| variable.or(named).map(str::to_owned)),
             folders,
         }
     }
@@ -127,22 +130,23 @@ fn codex(meta: &RequestMetaObject) -> Option<(Option<String>, Vec<PathBuf>)> {
     Some((session, folders))
 }
 
-/// Returns the environment of a call in a folder: without what ties a process to one repository, and without the
-/// session variables of other agents that were inherited.
+/// Returns the environment of a call in a folder: without what ties a process to one repository, and without what names
+/// a session. Who calls is said to the command in so many words.
 pub(super) fn env_in(env: &Env, client: &Client, folder: PathBuf) -> Env {
-    let foreign = |name: &str| {
-        client
-            .agent
-            .as_deref()
-            .is_some_and(|agent| agent != "jcode")
-            && FOREIGN.contains(&name)
+    let of_another = |name: &str| {
+        client.agent.is_some()
+            && KNOWN.iter().any(|known| {
+                client.agent.as_deref() != Some(known.agent) && known.variables.contains(&name)
+            })
+    };
+    let is_left_out = |name: &str| {
+        LOCAL_VARIABLES.contains(&name)
+            || ["TAKEUP_SESSION", "TAKEUP_AGENT"].contains(&name)
+            || of_another(name)
     };
     let vars: BTreeMap<_, _> = env
         .vars()
-        .filter(|(name, _)| {
-            name.to_str()
-                .is_none_or(|name| !LOCAL_VARIABLES.contains(&name) && !foreign(name))
-        })
+        .filter(|(name, _)| name.to_str().is_none_or(|name| !is_left_out(name)))
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
     Env::of(vars, folder)
@@ -182,6 +186,22 @@ mod tests {
                 (agent, session),
                 "{name:?}"
             );
+        }
+    }
+
+    #[test]
+    fn what_opencode_named_to_a_command_is_not_for_the_agent_that_the_command_started() {
+        let env = Env::of([("OPENCODE", "1"), ("TAKEUP_SESSION", "outer")], "/");
+        let none = RequestMetaObject::default();
+        for (name, session) in [
+            ("opencode", Some("outer")),
+            ("gemini-cli", None),
+            ("some-client", Some("outer")),
+        ] {
+            let found = Client::of(Some(name), &env, &none);
+            assert_eq!(found.session.as_deref(), session, "{name}");
+            let env = env_in(&env, &found, PathBuf::from("/x"));
+            assert_eq!(env.text("TAKEUP_SESSION"), None);
         }
     }
 

@@ -228,4 +228,8 @@ fn prompts_and_resources_are_there() {
     let text = tasks["result"]["contents"][0]["text"].as_str().unwrap();
     let tasks: Value = serde_json::from_str(text).unwrap();
     assert_eq!(tasks["candidates"][0]["identity"]["taskId"], "fix-login");
+    let document = client.request("resources/read", json!({"uri": uris[1]}));
+    let document = &document["result"]["contents"][0];
+    assert_eq!(document["mimeType"], "text/markdown");
+    assert!(document["text"].as_str().unwrap().contains("Fix login"));
 }

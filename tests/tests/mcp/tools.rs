@@ -116,6 +116,9 @@ fn a_task_lives_its_life_and_every_answer_fits_its_schema() {
         .exits(0);
     assert_eq!(done("takeup_evaluate", json!({}))["exit"], 0);
     done("takeup_show", json!({"task": "fix-login"}));
+    done("takeup_status", json!({}));
+    done("takeup_diff", json!({"task": "fix-login"}));
+    done("takeup_handover", json!({"task": "fix-login"}));
     done("takeup_sessions", json!({}));
     done("takeup_review", json!({}));
     done("takeup_bg_list", json!({}));
@@ -172,6 +175,12 @@ fn the_data_is_the_command_s_own() {
         ("takeup_review", json!({}), vec!["review"]),
         ("takeup_sessions", json!({}), vec!["sessions"]),
         ("takeup_bg_list", json!({}), vec!["bg", "list"]),
+        ("takeup_status", json!({}), vec![]),
+        (
+            "takeup_diff",
+            json!({"task": "fix-login"}),
+            vec!["diff", "fix-login"],
+        ),
     ] {
         let by_tool = client.done(tool, arguments);
         let by_command = scratch
@@ -232,6 +241,9 @@ fn text_of_strangers_is_data() {
     for (tool, arguments) in [
         ("takeup_inspect", json!({})),
         ("takeup_show", json!({"task": "fix-login"})),
+        ("takeup_status", json!({})),
+        ("takeup_diff", json!({"task": "fix-login"})),
+        ("takeup_handover", json!({"task": "fix-login"})),
     ] {
         let result = client.call(tool, arguments);
         let text = result["content"][0]["text"].as_str().unwrap();
@@ -262,7 +274,15 @@ fn long_lists_come_in_parts() {
     let mut offset = 0;
     let mut parts = 0;
     loop {
-        let content = client.done("takeup_inspect", json!({"offset": offset, "limit": 10}));
+        let result = client.call("takeup_inspect", json!({"offset": offset, "limit": 10}));
+        let content = &result["structuredContent"];
+        // Who reads the text only can page too: a line an item.
+        let text = result["content"][0]["text"].as_str().unwrap();
+        let lines = text.lines().filter(|line| line.starts_with("| "));
+        assert_eq!(
+            lines.count(),
+            content["data"]["candidates"].as_array().unwrap().len()
+        );
         for candidate in content["data"]["candidates"].as_array().unwrap() {
             seen.insert(candidate["identity"]["taskId"].as_str().unwrap().to_owned());
         }

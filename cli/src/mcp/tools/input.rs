@@ -210,3 +210,21 @@ pub(super) struct BgWait {
     /// How many seconds to wait at most, 25 where nothing is said
     pub seconds: Option<u32>,
 }
+
+/// Arguments of `takeup_status`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Status {}
+
+/// Arguments of `takeup_diff`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Diff {
+    /// The task; your own where none is named
+    pub task: Option<String>,
+    /// Since this session left it
+    pub from: Option<String>,
+    /// With the text of the changes, where what was left is still known to git
+    #[serde(default)]
+    pub patch: bool,
+}

@@ -1,10 +1,12 @@
 //! The list of tools.
-use takeup_core::engine::{Evaluation, Inspection, NextStep, Resumed, Saved, Started, TaskView};
+use takeup_core::engine::{
+    DiffView, Evaluation, Inspection, NextStep, Resumed, Saved, Started, TaskView,
+};
 use takeup_core::error::Exit;
 
 use super::input::{
-    Bg, BgList, BgOutput, BgRun, BgWait, CheckPlan, Inspect, Note, PlanAction, Resume, Review,
-    ReviewAction, Save, Sessions, Start, Task,
+    Bg, BgList, BgOutput, BgRun, BgWait, CheckPlan, Diff, Inspect, Note, PlanAction, Resume,
+    Review, ReviewAction, Save, Sessions, Start, Status, Task,
 };
 use super::schema::{Either, input, output};
 use super::{Asks, Marks, Tool, Words, parse};
@@ -14,7 +16,9 @@ use crate::commands::bg::run::RunData;
 use crate::commands::bg::show::ShowData;
 use crate::commands::bg::stop::StopData;
 use crate::commands::bg::wait::WaitData;
+use crate::commands::handover::HandoverData;
 use crate::commands::note::NoteData;
+use crate::commands::overview::OverviewData;
 use crate::commands::plan::PlanData;
 use crate::commands::review::{ReviewData, ReviewsData};
 use crate::commands::sessions::SessionsData;
@@ -54,6 +58,18 @@ fn need(value: Option<String>, what: &str) -> Result<String, Failure> {
 }
 
 static TOOLS: &[Tool] = &[
+    Tool {
+        name: "takeup_status",
+        title: "What is unfinished here",
+        description: "The whole place on one page: tasks with verdicts, questions that wait for a person, background tasks. Reads only.",
+        input: input::<Status>,
+        output: output::<OverviewData>,
+        words: |arguments, _| {
+            let Status {} = parse(arguments)?;
+            Ok(Words::default())
+        },
+        ..PLAIN
+    },
     Tool {
         name: "takeup_inspect",
         title: "What may be taken up here?",
@@ -243,6 +259,35 @@ static TOOLS: &[Tool] = &[
                     .by(call)
                     .then(need(input.review, "review")?),
             })
+        },
+        ..PLAIN
+    },
+    Tool {
+        name: "takeup_diff",
+        title: "What changed since it was left",
+        description: "Paths that differ from what the task's last session left: what happened to each, by which commit, inside or outside the boundary. Reads only.",
+        input: input::<Diff>,
+        output: output::<DiffView>,
+        words: |arguments, call| {
+            let input: Diff = parse(arguments)?;
+            Ok(Words::of(&["diff"])
+                .with("task", input.task.as_deref())
+                .with("from", input.from.as_deref())
+                .when("patch", input.patch)
+                .with("session", call.session.as_deref()))
+        },
+        ..PLAIN
+    },
+    Tool {
+        name: "takeup_handover",
+        title: "The hand-over document",
+        description: "What another session has to know to go on with a task: state, changes, evidence, remarks, open questions; each line says how it is known. Reads only.",
+        output: output::<HandoverData>,
+        words: |arguments, call| {
+            let input: Task = parse(arguments)?;
+            Ok(Words::of(&["handover", "--dry-run"])
+                .with("task", input.task.as_deref())
+                .with("session", call.session.as_deref()))
         },
         ..PLAIN
     },
