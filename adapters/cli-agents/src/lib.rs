@@ -6,8 +6,9 @@
 //!
 //! # Limitations
 //!
-//! Their session stores are read for Claude Code and Codex only. Codex asks once whether a new hook is trusted; Gemini
-//! has no variable that names the session inside commands.
+//! Their session stores are not read: a session is known by its hooks, from the first one on. Codex asks once whether a
+//! new hook is trusted; Gemini has no variable that names the session inside commands. The hooks were built from the
+//! clients' documentation and not run in them.
 //!
 //! # Example
 //!

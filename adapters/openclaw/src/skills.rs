@@ -205,7 +205,7 @@ impl Script {
 fn envelope(command: &str, code: &str, message: &str) -> String {
     let word = command.split(' ').next().unwrap_or(command);
     format!(
-        r#"{{"schema":1,"ok":false,"command":"{word}","error":{{"code":"{code}","message":"{message}","retryable":false}}}}"#
+        r#"{{"schema":"takeup.v1","ok":false,"command":"{word}","error":{{"code":"{code}","message":"{message}","retryable":false}}}}"#
     )
 }
 

@@ -4,7 +4,7 @@
 # usage: inspect.sh [--task TASK] [OPTION...]
 set -u
 if ! command -v git-takeup >/dev/null 2>&1; then
-  printf '%s\n' '{"schema":1,"ok":false,"command":"inspect","error":{"code":"not-installed","message":"git-takeup is not on PATH","retryable":false}}'
+  printf '%s\n' '{"schema":"takeup.v1","ok":false,"command":"inspect","error":{"code":"not-installed","message":"git-takeup is not on PATH","retryable":false}}'
   exit 1
 fi
 exec git takeup inspect --json "$@"

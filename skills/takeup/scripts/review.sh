@@ -4,11 +4,11 @@
 # usage: review.sh list|show|request|approve|reject [DATA] [OPTION...]
 set -u
 if ! command -v git-takeup >/dev/null 2>&1; then
-  printf '%s\n' '{"schema":1,"ok":false,"command":"review","error":{"code":"not-installed","message":"git-takeup is not on PATH","retryable":false}}'
+  printf '%s\n' '{"schema":"takeup.v1","ok":false,"command":"review","error":{"code":"not-installed","message":"git-takeup is not on PATH","retryable":false}}'
   exit 1
 fi
 if [ "$#" -lt 1 ]; then
-  printf '%s\n' '{"schema":1,"ok":false,"command":"review","error":{"code":"usage","message":"usage: review.sh list|show|request|approve|reject [DATA] [OPTION...]","retryable":false}}'
+  printf '%s\n' '{"schema":"takeup.v1","ok":false,"command":"review","error":{"code":"usage","message":"usage: review.sh list|show|request|approve|reject [DATA] [OPTION...]","retryable":false}}'
   exit 2
 fi
 action=$1
