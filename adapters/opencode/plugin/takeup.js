@@ -49,6 +49,9 @@ const atMost = (promise, ms) => Promise.race([promise, new Promise((resolve) => 
 /** @param {any} value */
 const short = (value) => (typeof value === "string" ? value : JSON.stringify(value ?? "")).slice(0, 2000)
 
+/** What a tool was called with, as OpenCode's own store names it. @param {any} args */
+const argumentOf = (args) => short(args?.command ?? args?.filePath ?? args)
+
 /** @param {any} input */
 export const Takeup = async (input) => {
   const cwd = input.worktree && input.worktree !== "/" ? input.worktree : input.directory
@@ -130,7 +133,7 @@ export const Takeup = async (input) => {
         confirm: c.next?.command,
       }))
     const first = (/** @type {string} */ word) => candidates.find((/** @type {any} */ c) => c.compatibility === word)
-    const found = first("resume-verification") ?? first("human-review") ?? first("stale-task")
+    const found = first("resume-verification") ?? first("human-review") ?? first("stale-task") ?? first("in-use")
     const inspected = args.action === "inspect"
     const taken = !inspected && reply.ok
     const word = taken ? (reply.data?.verdict === "stale-task" ? "stale-task" : "resumed") : (found?.compatibility ?? "none")
@@ -175,10 +178,14 @@ export const Takeup = async (input) => {
     if (args.action !== "resume") return refuse("usage", "action must be inspect or resume")
     if (args.confirmed !== true) return refuse("confirmation-needed", "confirmed must be true, and only after the user said so")
     // What is shown first is what is confirmed then: the answer holds the token for exactly this.
+    const seen = await ask(["inspect", ...which, "--session", asked, "--agent", "opencode"], session)
     const to = ["--to", asked, "--agent", "opencode", "--pid", String(process.pid)]
     const shown = await ask(["resume", ...which, ...to], session)
     const token = /--confirm (ok-[0-9a-z]+)/.exec(shown.next?.command ?? "")?.[1]
-    if (shown.ok || !token || !(await callerConfirms())) return envelope(shown, wanted, asked)
+    const refused = { ...shown, data: { ...shown.data, candidates: seen.data?.candidates } }
+    const whole = envelope(refused, wanted, asked)
+    // Only work that is as it was left goes on by the model's word; the rest is for a person who has seen the changed paths.
+    if (shown.ok || !token || whole.resume.status !== "resume-verification" || !(await callerConfirms())) return whole
     return envelope(await ask(["resume", ...which, ...to, "--confirm", token], session), wanted, asked)
   }
 
@@ -235,13 +242,13 @@ export const Takeup = async (input) => {
     /** @param {any} argument @param {any} output */
     "tool.execute.before": async (argument, output) => {
       if (READS.has(argument.tool) || argument.tool.startsWith("takeup_")) return
-      const done = record(argument.sessionID, "tool-start", { tool: argument.tool, argument: short(output.args) })
+      const done = record(argument.sessionID, "tool-start", { tool: argument.tool, argument: argumentOf(output.args) })
       await atMost(done, 500)
     },
     /** @param {any} argument */
     "tool.execute.after": async (argument) => {
       if (READS.has(argument.tool) || argument.tool.startsWith("takeup_")) return
-      record(argument.sessionID, "tool-end", { tool: argument.tool, argument: short(argument.args) })
+      record(argument.sessionID, "tool-end", { tool: argument.tool, argument: argumentOf(argument.args) })
     },
     /** @param {any} argument @param {{ system: string[] }} output */
     "experimental.chat.system.transform": async (argument, output) => {

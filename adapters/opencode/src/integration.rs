@@ -1,8 +1,6 @@
-//! The plugin that is dropped in, and the entry for the MCP server where one is wanted.
+//! The plugin that is dropped in.
 use std::path::{Path, PathBuf};
 
-use jsonc_parser::ParseOptions;
-use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use takeup_core::agent::AgentError;
 use takeup_core::env::Env;
 use takeup_core::files::read_bounded;
@@ -19,8 +17,6 @@ const MARKER: &str = "// takeup for OpenCode.";
 const LARGEST: u64 = 4 << 20;
 /// More records are not removed by a plan.
 const MOST_RECORDS: usize = 5_000;
-/// The MCP server's name in the settings.
-const SERVER: &str = "takeup";
 
 /// The folder in which OpenCode looks for plugins and settings of a scope.
 fn folder(env: &Env, scope: &Scope) -> Result<PathBuf, AgentError> {
@@ -41,19 +37,6 @@ fn plugin_path(env: &Env, scope: &Scope) -> Result<PathBuf, AgentError> {
     Ok(folder(env, scope)?.join("plugins/takeup.js"))
 }
 
-/// The settings file of a scope: the one that is there, else `opencode.json`.
-fn settings_path(env: &Env, scope: &Scope) -> Result<PathBuf, AgentError> {
-    let folder = match scope {
-        Scope::Project { root } => root.clone(),
-        Scope::User => folder(env, scope)?,
-    };
-    Ok(["opencode.jsonc", "opencode.json"]
-        .iter()
-        .map(|name| folder.join(name))
-        .find(|path| path.symlink_metadata().is_ok())
-        .unwrap_or_else(|| folder.join("opencode.json")))
-}
-
 fn read(path: &Path) -> Result<Option<Vec<u8>>, AgentError> {
     read_bounded(path, LARGEST).map_err(AgentError::Damaged)
 }
@@ -62,8 +45,8 @@ fn is_ours(bytes: &[u8]) -> bool {
     bytes.starts_with(MARKER.as_bytes())
 }
 
-/// Plans the installation. `mcp` adds the entry for the MCP server; the plugin alone gives the same tools.
-pub(crate) fn install(env: &Env, scope: &Scope, mcp: bool) -> Result<EditPlan, AgentError> {
+/// Plans the installation.
+pub(crate) fn install(env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
     let mut plan = EditPlan::default();
     let path = plugin_path(env, scope)?;
     let before = read(&path)?;
@@ -74,18 +57,6 @@ pub(crate) fn install(env: &Env, scope: &Scope, mcp: bool) -> Result<EditPlan, A
         )));
     }
     push(&mut plan, path, before, Some(PLUGIN.as_bytes().to_vec()));
-    if mcp {
-        let path = settings_path(env, scope)?;
-        let before = read(&path)?;
-        let text = as_text(&path, before.as_deref())?;
-        match with_server(text) {
-            Ok(after) => push(&mut plan, path, before, Some(after.into_bytes())),
-            Err(why) => plan.notes.push(format!(
-                "{} cannot be changed ({why}); add to its \"mcp\" by hand: \"{SERVER}\": {{ \"type\": \"local\", \"command\": [\"git\", \"takeup\", \"mcp\"], \"enabled\": true }}",
-                path.display()
-            )),
-        }
-    }
     if !plan.edits.is_empty() {
         plan.notes
             .push("restart OpenCode: it reads plugins when it starts".to_owned());
@@ -107,21 +78,6 @@ pub(crate) fn uninstall(env: &Env, scope: &Scope) -> Result<EditPlan, AgentError
     }
     if let Scope::Project { root } = scope {
         remove_records(root, &mut plan)?;
-    }
-    let path = settings_path(env, scope)?;
-    if let Some(before) = read(&path)? {
-        let text = as_text(&path, Some(&before))?;
-        match without_server(text) {
-            Ok(Some(after)) => {
-                let after = (!is_empty_object(&after)).then(|| after.into_bytes());
-                push(&mut plan, path, Some(before), after);
-            }
-            Ok(None) => {}
-            Err(why) => plan.notes.push(format!(
-                "{} cannot be changed ({why}); take \"{SERVER}\" out of its \"mcp\" by hand if it is there",
-                path.display()
-            )),
-        }
     }
     Ok(plan)
 }
@@ -199,71 +155,6 @@ fn push(plan: &mut EditPlan, path: PathBuf, before: Option<Vec<u8>>, after: Opti
     }
 }
 
-fn as_text<'a>(path: &Path, bytes: Option<&'a [u8]>) -> Result<&'a str, AgentError> {
-    std::str::from_utf8(bytes.unwrap_or_default()).map_err(|_| {
-        AgentError::Other(format!(
-            "{} is not UTF-8; it is left as it is",
-            path.display()
-        ))
-    })
-}
-
-/// The object at the top, and the tree it belongs to.
-fn parse(text: &str) -> Result<(CstRootNode, CstObject), String> {
-    let text = if text.trim().is_empty() { "{}\n" } else { text };
-    let root =
-        CstRootNode::parse(text, &ParseOptions::default()).map_err(|error| error.to_string())?;
-    let object = root.object_value().ok_or("there is no object at its top")?;
-    Ok((root, object))
-}
-
-/// Adds the server; what is there stays byte for byte.
-fn with_server(text: &str) -> Result<String, String> {
-    let (root, object) = parse(text)?;
-    let servers = object
-        .object_value_or_create("mcp")
-        .ok_or("its \"mcp\" is no object")?;
-    if servers.get(SERVER).is_none() {
-        servers.append(
-            SERVER,
-            CstInputValue::Object(vec![
-                ("type".to_owned(), "local".into()),
-                (
-                    "command".to_owned(),
-                    CstInputValue::Array(vec!["git".into(), "takeup".into(), "mcp".into()]),
-                ),
-                ("enabled".to_owned(), true.into()),
-            ]),
-        );
-    }
-    Ok(root.to_string())
-}
-
-/// Takes the server out; `None` where it is not there.
-fn without_server(text: &str) -> Result<Option<String>, String> {
-    let (root, object) = parse(text)?;
-    let Some(servers) = object.object_value("mcp") else {
-        return Ok(None);
-    };
-    let Some(server) = servers.get(SERVER) else {
-        return Ok(None);
-    };
-    server.remove();
-    if servers.properties().is_empty()
-        && let Some(property) = object.get("mcp")
-    {
-        property.remove();
-    }
-    Ok(Some(root.to_string()))
-}
-
-fn is_empty_object(text: &str) -> bool {
-    text.chars()
-        .filter(|c| !c.is_whitespace())
-        .collect::<String>()
-        == "{}"
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -310,44 +201,21 @@ mod tests {
 
     #[test]
     fn installing_and_removing_leaves_the_files_as_they_were() {
-        let settings = "{\n  // mine\n  \"model\": \"a/b\", // keep\n  \"mcp\": {\n    \"other\": { \"type\": \"remote\", \"url\": \"x\" }\n  }\n}\n";
-        for before in [Some(settings), Some("{ \"theme\": \"x\" }"), None] {
-            let home = home();
-            for scope in &home.scopes {
-                let path = settings_path(&home.env, scope).unwrap();
-                if let Some(before) = before {
-                    make_private_folder(path.parent().unwrap()).unwrap();
-                    write_atomic(&path, before.as_bytes(), 0o644).unwrap();
-                }
-                assert_eq!(state(&home.env, scope), IntegrationState::Absent);
-                let plan = install(&home.env, scope, true).unwrap();
-                assert_eq!(plan.edits.len(), 2);
-                apply(&plan);
-                assert_eq!(state(&home.env, scope), IntegrationState::Installed);
-                assert_eq!(
-                    install(&home.env, scope, true).unwrap(),
-                    EditPlan::default(),
-                    "twice equals once"
-                );
-                let now = std::fs::read_to_string(&path).unwrap();
-                let value: serde_json::Value =
-                    jsonc_parser::parse_to_serde_value(&now, &ParseOptions::default()).unwrap();
-                assert_eq!(value["mcp"]["takeup"]["command"][2], "mcp");
-                if before == Some(settings) {
-                    assert!(now.contains("// mine") && now.contains("// keep"));
-                }
-                apply(&uninstall(&home.env, scope).unwrap());
-                assert_eq!(state(&home.env, scope), IntegrationState::Absent);
-                let after = std::fs::read_to_string(&path).ok();
-                if before == Some(settings) || before.is_none() {
-                    assert_eq!(after.as_deref(), before);
-                } else {
-                    // What stood on one line is written over several; the caller puts an unedited file back as it was.
-                    let parse =
-                        |text: &str| -> serde_json::Value { serde_json::from_str(text).unwrap() };
-                    assert_eq!(parse(&after.unwrap()), parse(before.unwrap()));
-                }
-            }
+        let home = home();
+        for scope in &home.scopes {
+            assert_eq!(state(&home.env, scope), IntegrationState::Absent);
+            let plan = install(&home.env, scope).unwrap();
+            assert_eq!(plan.edits.len(), 1);
+            apply(&plan);
+            assert_eq!(state(&home.env, scope), IntegrationState::Installed);
+            assert_eq!(
+                install(&home.env, scope).unwrap(),
+                EditPlan::default(),
+                "twice equals once"
+            );
+            apply(&uninstall(&home.env, scope).unwrap());
+            assert_eq!(state(&home.env, scope), IntegrationState::Absent);
+            assert_eq!(uninstall(&home.env, scope).unwrap(), EditPlan::default());
         }
     }
 
@@ -392,20 +260,15 @@ mod tests {
     }
 
     #[test]
-    fn files_of_others_and_broken_settings_are_left() {
+    fn a_file_of_somebody_else_is_left() {
         let home = home();
         let scope = &home.scopes[1];
         let path = plugin_path(&home.env, scope).unwrap();
         make_private_folder(path.parent().unwrap()).unwrap();
         write_atomic(&path, b"export const Mine = 1", 0o644).unwrap();
-        assert!(install(&home.env, scope, false).is_err());
+        assert!(install(&home.env, scope).is_err());
         assert_eq!(uninstall(&home.env, scope).unwrap().edits, []);
-        std::fs::remove_file(&path).unwrap();
-        let settings = settings_path(&home.env, scope).unwrap();
-        write_atomic(&settings, b"{ broken", 0o644).unwrap();
-        let plan = install(&home.env, scope, true).unwrap();
-        assert_eq!(plan.edits.len(), 1);
-        assert!(plan.notes[0].contains("by hand"));
+        assert_eq!(state(&home.env, scope), IntegrationState::Absent);
     }
 
     #[test]
@@ -424,7 +287,7 @@ mod tests {
             state(&home.env, scope),
             IntegrationState::Outdated { .. }
         ));
-        apply(&install(&home.env, scope, false).unwrap());
+        apply(&install(&home.env, scope).unwrap());
         assert_eq!(state(&home.env, scope), IntegrationState::Installed);
     }
 }

@@ -72,19 +72,12 @@ pub(crate) fn agent_id() -> AgentId {
 
 /// OpenCode, with or without the OpenCode++ plugin.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OpenCode {
-    mcp: bool,
-}
+pub struct OpenCode;
 
 impl OpenCode {
     /// Makes the adapter.
     pub const fn new() -> Self {
-        Self { mcp: false }
-    }
-
-    /// Makes the adapter, which then also installs the entry for the MCP server. Our plugin alone gives the same tools.
-    pub const fn with_mcp() -> Self {
-        Self { mcp: true }
+        Self
     }
 }
 
@@ -160,7 +153,7 @@ impl Agent for OpenCode {
     }
 
     fn install(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
-        integration::install(env, scope, self.mcp)
+        integration::install(env, scope)
     }
 
     fn uninstall(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {

@@ -319,7 +319,12 @@ impl<'a> Gatherer<'a> {
                 session
                     .open_effects
                     .iter()
-                    .filter(|effect| !identity.open_effects.contains(effect))
+                    .filter(|effect| {
+                        // Our hook and the agent's own store do not tell the same moment of one call.
+                        !identity.open_effects.iter().any(|known| {
+                            known.tool == effect.tool && known.argument == effect.argument
+                        })
+                    })
                     .cloned(),
             );
         }
