@@ -230,6 +230,16 @@ pub fn make_private_folder(folder: &Path) -> Result<(), FileError> {
         .map_err(|source| FileError::new("cannot make the folder", folder, source))
 }
 
+/// Tells git to leave a folder of ours alone, for repositories that reach around it (a home that is a repository): without
+/// this, what we write there would be content of that tree.
+pub fn keep_out_of_git(folder: &Path) -> Result<(), FileError> {
+    let file = folder.join(".gitignore");
+    if std::fs::symlink_metadata(&file).is_ok() {
+        return Ok(());
+    }
+    write_atomic(&file, b"*\n", 0o600)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

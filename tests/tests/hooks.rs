@@ -13,6 +13,8 @@ mod histories;
 mod install;
 #[path = "hooks/managers.rs"]
 mod managers;
+#[path = "hooks/real_managers.rs"]
+mod real_managers;
 #[path = "hooks/sessions.rs"]
 mod sessions;
 #[path = "hooks/unhindered.rs"]

@@ -172,7 +172,8 @@ impl Store {
     /// Makes the folder where it is not there; refuses one that belongs to somebody else.
     pub fn make(&self) -> Result<(), BackgroundError> {
         files::make_private_folder(&self.folder)?;
-        self.check_owner()
+        self.check_owner()?;
+        Ok(files::keep_out_of_git(&self.folder)?)
     }
 
     fn check_owner(&self) -> Result<(), BackgroundError> {

@@ -115,7 +115,7 @@ pub(super) fn by_hand(manager: Manager, place: &Place, folder: &Path, event: &st
         Manager::Lefthook => (
             first_there(root, &["lefthook.yml", ".lefthook.yml", "lefthook.yaml"]),
             format!(
-                "{event}:\n  jobs:\n    - name: takeup\n      run: {}",
+                "{event}:\n  jobs:\n    - name: takeup\n      run: \"{}\"",
                 stub::line_without_arguments(event)
             ),
         ),

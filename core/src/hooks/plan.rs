@@ -375,6 +375,15 @@ fn into_folder(
             Seen::File { bytes, .. } if stub::find(bytes).is_none() => manager::of_hook(bytes),
             Seen::File { .. } | Seen::Link { .. } | Seen::Nothing | Seen::Other => None,
         });
+        if by.is_some()
+            && let Some(legacy) = moved_ours(&path)
+        {
+            plan.outcomes.push(Outcome::There {
+                event: event.to_owned(),
+                place: text_of_path(&legacy),
+            });
+            continue;
+        }
         if let Some(manager) = by {
             plan.outcomes.push(Outcome::ByHand {
                 event: event.to_owned(),
@@ -417,6 +426,20 @@ fn into_folder(
         ));
     }
     Ok(())
+}
+
+/// Returns our hook under the name that pre-commit and prek give to a hook they find and go on running.
+pub(super) fn moved_ours(path: &Path) -> Option<PathBuf> {
+    let generated = matches!(Seen::at(path), Ok(Seen::File { bytes, .. }) if matches!(
+        manager::of_hook(&bytes),
+        Some(Manager::PreCommit | Manager::Prek)
+    ));
+    let mut legacy = path.as_os_str().to_os_string();
+    legacy.push(".legacy");
+    let legacy = PathBuf::from(legacy);
+    let runs = matches!(Seen::at(&legacy), Ok(Seen::File { bytes, mode })
+        if mode & 0o111 != 0 && stub::find(&bytes).is_some());
+    (generated && runs).then_some(legacy)
 }
 
 /// The changes to one hook file and its content afterwards; no changes where it is so already.
@@ -567,6 +590,11 @@ pub fn plan_uninstall(
         let mut from = in_config.then(|| config.display().to_string());
         for folder in folders.iter().filter(|_| !what.global) {
             let path = folder.join(event);
+            if let Some(legacy) = moved_ours(&path)
+                && out_of_file(&mut plan, &legacy)?
+            {
+                from = Some(legacy.display().to_string());
+            }
             if out_of_file(&mut plan, &path)? {
                 from = Some(path.display().to_string());
             }

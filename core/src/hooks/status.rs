@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::manager::{self, ByHand};
-use super::plan::{Folder, Seen, folder, kept_path};
+use super::plan::{Folder, Seen, folder, kept_path, moved_ours};
 use super::{EVENTS, HookError, stub};
 use crate::ids::{Oid, WorktreeId};
 use crate::ledger::{InstalledHook, State};
@@ -135,6 +135,12 @@ impl Looked<'_> {
         }
         if let Some(state) = by_config {
             return Ok(state);
+        }
+        if let Some(legacy) = moved_ours(&path) {
+            return Ok(HookState::Installed {
+                place: legacy.display().to_string(),
+                kept: None,
+            });
         }
         let manager = self.folder.manager.or_else(|| match &seen {
             Seen::File { bytes, .. } => manager::of_hook(bytes),

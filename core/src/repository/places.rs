@@ -14,7 +14,7 @@ use super::tokens::worktree_token;
 use super::{Place, RepositoryError};
 use crate::agent::Found;
 use crate::env::Env;
-use crate::files::{FileError, make_private_folder, read_bounded, write_atomic};
+use crate::files::{FileError, keep_out_of_git, make_private_folder, read_bounded, write_atomic};
 use crate::identity::PlaceRecord;
 use crate::ids::{RepositoryId, WorktreeId};
 use crate::issue::{Issue, IssueKind};
@@ -87,6 +87,7 @@ pub fn add_place(
         return Ok(());
     }
     make_private_folder(&folder)?;
+    keep_out_of_git(&folder)?;
     let lock = lock(&folder.join("places.lock"))?;
     let mut places = read(&file).map_err(RepositoryError::DamagedToken)?;
     places.retain(|known| known.root != entry.root);

@@ -193,3 +193,23 @@ fn closed_tasks_leave_the_hot_path() {
     assert_eq!(scratch.git(&["count-objects", "-v"]), objects);
     assert_eq!(scratch.git(&["status", "--porcelain"]), "");
 }
+
+/// Case P13: a repository that is the user's whole home, so that what takeup keeps for the user lies inside the tree.
+#[test]
+fn takeup_s_own_files_in_a_home_that_is_a_repository_are_no_content() {
+    let scratch = Scratch::empty(PROGRAM);
+    let home = scratch.home();
+    scratch.git_in(&home, &["init", "-q", "-b", "main"]);
+    fs::write(home.join("notes"), "mine\n").unwrap();
+    scratch.git_in(&home, &["add", "notes"]);
+    scratch.git_in(&home, &["commit", "-q", "-m", "first"]);
+    leave(&scratch, &home, "task", "s1");
+    scratch.takeup_in(&home, &["bg", "run", "--wait", "--", "echo", "output"]);
+    let other = scratch.path().join("other");
+    fs::create_dir(&other).unwrap();
+    scratch.git_in(&other, &["init", "-q"]);
+    scratch.takeup_in(&other, &["init"]).exits(0);
+    assert!(home.join(".local/state/takeup/places.json").exists());
+    assert_eq!(scratch.git_in(&home, &["status", "--porcelain"]), "");
+    assert_eq!(verdict(&scratch, &home), "resume-verification");
+}
