@@ -73,7 +73,17 @@ pub fn look(
     if record.state.is_over() {
         return Ok(over(record));
     }
-    Ok(unsupervised(record, processes))
+    let seen = unsupervised(record, processes);
+    if let Watch::Supervisor { .. } = seen.watch {
+        return Ok(seen);
+    }
+    // Where the lock file is gone, only the supervisor's own end shows that it has nothing more to say.
+    let record = read()?;
+    Ok(if record.state.is_over() {
+        over(record)
+    } else {
+        seen
+    })
 }
 
 /// Judges a task that is recorded as not over, and whose lock nobody holds.

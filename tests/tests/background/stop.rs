@@ -66,7 +66,7 @@ fn a_gentle_stop_is_heard_also_by_what_stands_still() {
     let state = &answer["data"]["tasks"][0]["task"]["state"];
     assert_eq!(state["stopping"]["how"]["code"], 7, "{state}");
     assert_eq!(state["stopping"]["killed"], false);
-    assert_eq!(desk.output(&id), "ready\nbye\n");
+    assert!(desk.output(&id).starts_with("ready\nbye\n"));
 }
 
 #[test]
