@@ -16,7 +16,7 @@
 )]
 use std::process::ExitCode;
 
-use takeup_core::background::{SUPERVISE, supervise};
+use takeup_core::background::{EVIDENCE, SUPERVISE, supervise};
 use takeup_core::time::SystemClock;
 
 mod agents;
@@ -43,6 +43,12 @@ pub fn main() -> ExitCode {
         .is_some_and(|word| word == SUPERVISE)
     {
         return ExitCode::from(supervise(&SystemClock, &takeup_core::process::system()));
+    }
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == EVIDENCE)
+    {
+        return commands::bg::record_check();
     }
     args::run()
 }

@@ -22,6 +22,7 @@
 //! - File descriptors above 2 that the caller left open for its children reach the task, as they do with `nohup`.
 //! - Limits of memory and processor time are resource limits, so they count for each process by itself.
 mod adopt;
+mod check;
 mod clean;
 mod events;
 mod look;
@@ -36,12 +37,13 @@ mod tree;
 mod wait;
 
 pub use adopt::adopt;
+pub use check::{CheckEnd, EVIDENCE};
 pub use clean::{Cleaned, Limits, Removal, clean};
 pub use events::{Event, EventKind};
 pub use look::{Seen, Watch, look};
 pub use output::{Follow, Shown, Stream, read_output, tail_output};
 pub use progress::{Progress, ProgressKind, ProgressSource, Recognised, recognise};
-pub use record::{CommandEnd, End, Failure, Record, State, Stopping, exit_status};
+pub use record::{CheckFor, CommandEnd, End, Failure, Record, State, Stopping, exit_status};
 pub use start::{
     Host, Readiness, Request, SUPERVISE, Started, settle, start, wait_ready, warnings,
 };

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use clap::Subcommand;
 
+mod bg;
 mod hooks;
 mod sessions;
 mod start;
@@ -12,6 +13,8 @@ mod start;
 /// What to measure
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
+    /// Background tasks: start, output, size of a supervisor, beside a plain redirect
+    Bg(bg::Args),
     /// Listing sessions out of a generated jcode home
     Sessions(sessions::Args),
     /// What the git hooks cost a commit
@@ -23,6 +26,7 @@ pub(crate) enum Bench {
 /// Runs a measurement.
 pub(crate) fn run(bench: Bench) -> anyhow::Result<()> {
     match bench {
+        Bench::Bg(args) => bg::run(&args),
         Bench::Sessions(args) => sessions::run(&args),
         Bench::Hooks(args) => hooks::run(&args),
         Bench::Start(args) => start::run(&args),

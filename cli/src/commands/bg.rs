@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::reply::{Failure, Reply};
 
 mod adopt;
+mod check;
 mod clean;
 mod follow;
 pub(crate) mod list;
@@ -70,6 +71,8 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         Bg::Detach(args) => show::detach(&args, context),
     }
 }
+
+pub(crate) use check::record_check;
 
 /// Returns the schemas of the answers.
 pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {

@@ -179,7 +179,7 @@ fn by_number(plan: &Plan, number: usize) -> Result<Chosen, Failure> {
 }
 
 /// Takes the words of the caller, and finds the planned check they are.
-fn by_words(plan: &Plan, words: Vec<OsString>) -> Chosen {
+pub(super) fn by_words(plan: &Plan, words: Vec<OsString>) -> Chosen {
     let texts: Vec<String> = words
         .iter()
         .map(|word| word.to_string_lossy().into_owned())

@@ -43,6 +43,8 @@ pub enum EventKind {
     OutputLost,
     /// A terminal that showed it was asked to leave.
     Detached,
+    /// The end was recorded as evidence, or could not be.
+    Evidence,
     /// What was waited for at the start is there.
     Ready,
 }

@@ -16,6 +16,7 @@ use crate::time::Time;
 
 mod show;
 
+pub(super) use show::raw_stream;
 pub use show::{Follow, Shown, read_output, tail_output};
 
 /// The smallest cap, so that the parts that are kept stay longer than a line.

@@ -314,8 +314,13 @@ pub fn exit_status(state: &State) -> Option<i32> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckFor {
-    /// The folder of the repository.
+    /// A folder of the repository.
     pub root: String,
+    /// The check as one shell line, masked.
+    pub line: String,
+    /// A command that has to fail for the check to count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub must_fail: Option<String>,
     /// The content before the start, if the look was complete.
     pub before: Option<crate::ids::Fingerprint>,
 }

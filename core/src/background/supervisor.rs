@@ -20,7 +20,7 @@ use super::output::{Stream, Writer};
 use super::record::{CommandEnd, End, Failure, Record, State, Stopping};
 use super::start::{Answer, Order};
 use super::store::{BackgroundError, Store};
-use super::{stop, tree};
+use super::{check, stop, tree};
 use crate::ids::BackgroundId;
 use crate::paths;
 use crate::process::{ProcessIdentity, Processes};
@@ -465,6 +465,7 @@ impl Supervisor<'_> {
         let started = self.record.state.started_at();
         let started_at = started.unwrap_or(self.record.created_at);
         let how = self.command_end.map(|end| end.how);
+        self.record_check(how, started_at, now);
         let phase = std::mem::replace(&mut self.phase, Phase::Going);
         self.record.quiet_since = None;
         self.record.state = match phase {
@@ -516,6 +517,24 @@ impl Supervisor<'_> {
             drop(std::fs::remove_file(self.store.pipe_path(&self.id, stream)));
         }
         drop(std::fs::remove_file(self.store.stop_path(&self.id)));
+    }
+}
+
+impl Supervisor<'_> {
+    /// Has the end recorded as evidence, where the task is run for a check.
+    fn record_check(&mut self, how: Option<End>, started_at: Time, ended_at: Time) {
+        if self.record.check.is_none() {
+            return;
+        }
+        let recorded = how.map_or_else(
+            || Err("nobody saw how the command ended".to_owned()),
+            |how| check::record(&self.store, &self.record, how, started_at, ended_at),
+        );
+        let message = match recorded {
+            Ok(()) => "recorded".to_owned(),
+            Err(why) => format!("not recorded: {why}"),
+        };
+        self.note(Event::new(EventKind::Evidence, ended_at).message(message));
     }
 }
 

@@ -282,3 +282,80 @@ fn jcode_reads_our_status_files() {
         Some("--- Command finished with exit code: 3 ---")
     );
 }
+
+#[test]
+fn the_end_of_a_check_is_recorded_as_evidence_for_the_content_it_saw() {
+    let desk = Desk {
+        scratch: takeup_tests::Scratch::new(super::kit::PROGRAM),
+    };
+    let takeup = |words: &[&str]| desk.scratch.takeup(words);
+    takeup(&["start", "fix it", "--session", "s1"]).exits(0);
+    takeup(&[
+        "plan",
+        "--session",
+        "s1",
+        "add",
+        "sh -c 'cat a.txt; echo warning >&2'",
+    ])
+    .exits(0);
+    let run = takeup(&[
+        "bg",
+        "run",
+        "--json",
+        "--check",
+        "--session",
+        "s1",
+        "--",
+        "sh",
+        "-c",
+        "cat a.txt; echo warning >&2",
+    ])
+    .exits(0)
+    .json();
+    let id = run["data"]["task"]["id"].as_str().unwrap();
+    assert_eq!(run["data"]["task"]["taskId"], "fix-it");
+    desk.bg(&["wait", id]).exits(0);
+    let shown = desk.bg(&["show", id, "--json"]).json();
+    let told: Vec<&str> = shown["data"]["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["kind"] == "evidence")
+        .map(|event| event["message"].as_str().unwrap())
+        .collect();
+    assert_eq!(told, ["recorded"]);
+    let evaluated = takeup(&["evaluate", "--session", "s1", "--json"]).json();
+    assert_eq!(
+        evaluated["data"]["evidence"][0]["proof"], "fresh",
+        "{evaluated}"
+    );
+    assert_eq!(
+        evaluated["data"]["evidence"][0]["evidenceSource"],
+        "observed"
+    );
+    assert_eq!(evaluated["data"]["proved"], true);
+    let journal =
+        std::fs::read_to_string(desk.scratch.repo().join(".git/takeup/journal.jsonl")).unwrap();
+    // printf 'one\n' | sha256sum
+    assert!(journal.contains("2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806"));
+
+    // A check during which the content changed proves nothing.
+    let run = takeup(&[
+        "bg",
+        "run",
+        "--json",
+        "--check",
+        "--session",
+        "s1",
+        "--",
+        "sh",
+        "-c",
+        "cat a.txt; echo warning >&2; echo x > b.txt",
+    ])
+    .exits(0)
+    .json();
+    desk.bg(&["wait", run["data"]["task"]["id"].as_str().unwrap()])
+        .exits(0);
+    let evaluated = takeup(&["evaluate", "--session", "s1", "--json"]).json();
+    assert_eq!(evaluated["data"]["proved"], false);
+}

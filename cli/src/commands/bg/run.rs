@@ -10,7 +10,7 @@ use takeup_core::error::Exit;
 use takeup_core::ids::TaskId;
 
 use super::view::TaskData;
-use super::{Lender, follow, session, settle, store, units};
+use super::{Lender, check, follow, session, settle, store, units};
 use crate::context::Context;
 use crate::printer::{self, BOLD, CYAN, DIM, YELLOW, paint, shell};
 use crate::reply::{Failure, Next, Reply};
@@ -36,6 +36,10 @@ pub(crate) struct Args {
     /// Stop it after this time, such as 90s, 5m or 1h 30m
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     timeout: Option<Duration>,
+
+    /// Record its end as evidence for the task, as `git takeup check` does
+    #[arg(long)]
+    check: bool,
 
     /// Write the end into its output too
     #[arg(long)]
@@ -99,10 +103,18 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         || context.env.cwd.clone(),
         |folder| context.env.cwd.join(folder),
     );
+    let caller = session(args.session.as_deref(), context)?;
+    let (task, check) = if args.check {
+        let (task, check) = check::prepare(args.task, caller.as_ref(), &args.command, &cwd)?;
+        (Some(task), Some(check))
+    } else {
+        (args.task, None)
+    };
     let request = Request {
         name: args.name,
-        session: session(args.session.as_deref(), context)?,
-        task: args.task,
+        session: caller,
+        task,
+        check,
         timeout: args.timeout,
         memory: args.memory,
         cpu_seconds: args.cpu_time.map(|time| time.as_secs().max(1)),

@@ -90,6 +90,25 @@ pub fn read_output(
     })
 }
 
+/// Reads the raw bytes that came from one stream; `None` where not all of them are kept or can be read.
+pub(in crate::background) fn raw_stream(
+    store: &Store,
+    id: &BackgroundId,
+    cap: u64,
+    stream: Stream,
+) -> Option<Vec<u8>> {
+    let mut file = open(store, id).ok()??;
+    let layout = Layout::of(&file, cap).ok()?;
+    if layout.left_out > 0 {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0)).ok()?;
+    let len = file.metadata().ok()?.len();
+    (&file).take(len).read_to_end(&mut bytes).ok()?;
+    only(store, id, layout, 0, &bytes, stream).ok()
+}
+
 fn drop_torn_line(bytes: &mut Vec<u8>) {
     if let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {
         bytes.drain(..=end);
