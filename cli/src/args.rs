@@ -136,6 +136,10 @@ commands! {
     Agents => agents, "agents";
     /// Print the fingerprint of the work tree
     Fingerprint => fingerprint, "fingerprint";
+    /// Show every setting and where it comes from
+    Config => config, "config";
+    /// Play the whole story in a scratch repository
+    Demo => demo, "demo";
     /// Print a completion script for a shell
     Completions => completions, "completions";
     /// Serve agents over the Model Context Protocol

@@ -4,6 +4,8 @@ pub(crate) mod agents;
 pub(crate) mod bg;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod evaluate;

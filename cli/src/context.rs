@@ -1,4 +1,6 @@
 //! What every command is given.
+use std::sync::OnceLock;
+
 use takeup_core::agent::Agent;
 use takeup_core::engine::Engine;
 use takeup_core::env::Env;
@@ -16,8 +18,8 @@ pub(crate) struct Context {
     pub processes: Box<dyn Processes>,
     /// The adapters.
     pub agents: Vec<Box<dyn Agent>>,
-    /// The settings in effect.
-    pub settings: Settings,
+    /// The settings in effect, read when they are first asked for.
+    settings: OnceLock<Settings>,
     /// Answer as JSON.
     pub json: bool,
     /// Ask nobody.
@@ -38,7 +40,7 @@ impl Context {
             clock: Box::new(SystemClock),
             processes: Box::new(process::system()),
             agents: crate::agents::all(),
-            settings: Settings::default(),
+            settings: OnceLock::new(),
             json,
             no_input,
         }
@@ -51,8 +53,14 @@ impl Context {
             clock: &*self.clock,
             processes: &*self.processes,
             agents: &self.agents,
-            settings: &self.settings,
+            settings: self.settings(),
         }
+    }
+
+    /// Returns the settings in effect.
+    pub(crate) fn settings(&self) -> &Settings {
+        self.settings
+            .get_or_init(|| crate::settings::load(&self.env).settings)
     }
 
     /// Returns the present moment.

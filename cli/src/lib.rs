@@ -31,6 +31,7 @@ mod printer;
 mod render;
 mod reply;
 mod schema;
+mod settings;
 mod watch;
 
 pub use schema::schemas;

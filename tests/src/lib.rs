@@ -255,3 +255,17 @@ pub fn picture(folder: &Path, skip: &dyn Fn(&str) -> bool) -> String {
     lines.sort();
     lines.join("\n")
 }
+
+/// Returns the lines in which two pictures differ, with `-` and `+`.
+pub fn differences(before: &str, after: &str) -> Vec<String> {
+    let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    let gone = old
+        .iter()
+        .filter(|line| !new.contains(line))
+        .map(|line| format!("-{line}"));
+    let come = new
+        .iter()
+        .filter(|line| !old.contains(line))
+        .map(|line| format!("+{line}"));
+    gone.chain(come).collect()
+}

@@ -29,7 +29,7 @@ pub(crate) fn run(agent: String, event: String, rest: &[OsString], context: &Con
         return Reply::silent(Exit::Done);
     }
     let env = context.env.clone();
-    let settings = context.settings.clone();
+    let settings = context.settings().clone();
     // Some agents hand the payload over as an argument.
     let argument = rest.first().map(|word| word.as_encoded_bytes().to_vec());
     let (done, ended) = mpsc::channel();

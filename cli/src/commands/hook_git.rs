@@ -32,7 +32,7 @@ pub(crate) fn run(event: String, args: Vec<OsString>, context: &Context) -> Repl
             .map(|id| SessionRef::new(agent.id(), id))
     });
     let env = context.env.clone();
-    let settings = context.settings.clone();
+    let settings = context.settings().clone();
     let (done, ended) = mpsc::channel();
     std::thread::spawn(move || {
         let outcome = record(&env, &settings, &event, &args, by_environment.as_ref());
@@ -106,7 +106,7 @@ fn recorder(args: &[OsString], context: &Context) -> Reply {
         env: &context.env,
         processes: &*context.processes,
         clock: &*context.clock,
-        settings: &context.settings,
+        settings: context.settings(),
     };
     let done = hooks::record_pending(&means, &place, git.as_ref());
     if let Err(error) = done {

@@ -129,10 +129,21 @@ fn finished_before(
     caller: &Caller,
     request: &FinishRequest,
 ) -> Result<Option<Closed>, EngineError> {
-    let Some(text) = &request.task else {
-        return Ok(None);
+    let entry = match (&request.task, &caller.session) {
+        (Some(text), _) => select::task(&view.state, text)?,
+        // Without a task: the one this session completed last, if it holds no other.
+        (None, Some(session)) => {
+            let of_session = |entry: &&TaskEntry| entry.identity(session).is_some();
+            let mut held: Vec<_> = view.state.tasks.values().filter(of_session).collect();
+            held.sort_by_key(|entry| entry.seq);
+            let all_closed = held.iter().all(|entry| entry.is_closed());
+            match held.pop() {
+                Some(last) if all_closed => last,
+                _ => return Ok(None),
+            }
+        }
+        (None, None) => return Ok(None),
     };
-    let entry = select::task(&view.state, text)?;
     let completed = entry.identities.iter().rev().find(|identity| {
         identity.status == status::Status::Completed
             && Some(&identity.place.worktree_id) == site.tokens.worktree.as_ref()

@@ -1,0 +1,309 @@
+//! Evidence, the plan, secrets, and the hand-over.
+use std::process::Stdio;
+
+use super::{fails_with, scratch};
+
+fn planned(command: &str) -> takeup_tests::Scratch {
+    let scratch = scratch();
+    scratch
+        .takeup(&["start", "t1", "--session", "s1", "--check", command])
+        .exits(0);
+    scratch
+}
+
+fn proof(scratch: &takeup_tests::Scratch) -> String {
+    let step = scratch
+        .takeup(&["next", "--session", "s1", "--json"])
+        .exits(0)
+        .json();
+    step["data"]["evidence"][0]["proof"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+#[test]
+fn old_runs_are_no_proof_of_other_content() {
+    let scratch = planned("test -f a.txt");
+    assert_eq!(proof(&scratch), "missing");
+    scratch.write("a.txt", "two\n");
+    scratch
+        .takeup(&["check", "--session", "s1", "--", "test", "-f", "a.txt"])
+        .exits(0);
+    scratch.write("a.txt", "three\n");
+    assert_eq!(proof(&scratch), "outdated");
+    fails_with(
+        &scratch
+            .takeup(&["finish", "--session", "s1", "--json"])
+            .exits(1),
+        "not-proved",
+    );
+    // A look that happens between evaluate and next decides, not the evaluation.
+    scratch.write("a.txt", "two\n");
+    scratch.takeup(&["evaluate", "--session", "s1"]).exits(0);
+    scratch.write("a.txt", "three\n");
+    let step = scratch
+        .takeup(&["next", "--session", "s1", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(step["data"]["finalized"], false);
+    scratch.write("a.txt", "two\n");
+    let step = scratch
+        .takeup(&["next", "--session", "s1", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(step["data"]["finalized"], true);
+    assert_eq!(step["data"]["nextAction"], "finalize");
+    let revision = step["data"]["identity"]["revision"].clone();
+    let again = scratch
+        .takeup(&["next", "t1", "--session", "s1", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(again["data"]["identity"]["revision"], revision);
+}
+
+#[test]
+fn a_check_that_changes_the_tree_or_fails_or_cannot_fail_proves_nothing() {
+    let scratch = planned("sh -c 'echo x >> a.txt'");
+    scratch
+        .takeup(&["check", "--session", "s1", "--planned", "1"])
+        .exits(0);
+    assert_eq!(proof(&scratch), "unsteady");
+    scratch.takeup(&["plan", "remove", "1"]).exits(0);
+    scratch.takeup(&["plan", "add", "false"]).exits(0);
+    scratch
+        .takeup(&["check", "--session", "s1", "--planned", "1"])
+        .exits(1);
+    assert_eq!(proof(&scratch), "failed");
+    scratch.takeup(&["plan", "remove", "false"]).exits(0);
+    scratch
+        .takeup(&["plan", "add", "true", "--must-fail", "true"])
+        .exits(0);
+    scratch
+        .takeup(&["check", "--session", "s1", "--planned", "1"])
+        .exits(0);
+    assert_eq!(proof(&scratch), "no-control");
+    scratch
+        .takeup(&["plan", "add", "true", "--must-fail", "false"])
+        .exits(0);
+    scratch
+        .takeup(&["check", "--session", "s1", "--planned", "1"])
+        .exits(0);
+    let step = scratch
+        .takeup(&["next", "--session", "s1", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(step["data"]["finalized"], true);
+}
+
+#[test]
+fn reported_evidence_counts_only_where_the_user_says_so() {
+    let scratch = planned("make test");
+    scratch
+        .takeup(&[
+            "evidence",
+            "add",
+            "--command",
+            "make test",
+            "--exit-code",
+            "0",
+            "--session",
+            "s1",
+        ])
+        .exits(0);
+    assert_eq!(proof(&scratch), "only-reported");
+    // The repository's own configuration may not say so.
+    scratch.git(&["config", "takeup.countReported", "true"]);
+    assert_eq!(proof(&scratch), "only-reported");
+    let mut command = scratch.program_in(&scratch.repo());
+    command
+        .args(["next", "--session", "s1", "--json"])
+        .env("TAKEUP_COUNT_REPORTED", "true");
+    let ran = takeup_tests::Ran::of(command.output().unwrap()).exits(0);
+    assert_eq!(ran.json()["data"]["finalized"], true);
+}
+
+#[test]
+fn check_ends_as_the_command_does() {
+    let scratch = planned("true");
+    for (words, exit) in [
+        (&["sh", "-c", "exit 3"][..], 3),
+        (&["sh", "-c", "exit 255"], 255),
+        (&["sh", "-c", "kill -TERM $$"], 143),
+        (&["sh", "-c", "kill -KILL $$"], 137),
+        (&["no-such-program-anywhere"], 127),
+        (&["/etc/hostname"], 126),
+    ] {
+        let ran = scratch.takeup(&[&["check", "--session", "s1", "--"], words].concat());
+        assert_eq!(ran.code, exit, "{words:?}: {}", ran.stderr);
+    }
+    // A closed standard input, much output, and a process that is left behind and holds the pipe.
+    let mut command = scratch.program_in(&scratch.repo());
+    command.args([
+        "check",
+        "--session",
+        "s1",
+        "--",
+        "sh",
+        "-c",
+        "cat; yes | head -c 3000000; sleep 1000 & echo $! > ../left",
+    ]);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.stdout.len(), 3_000_000);
+    let left = std::fs::read_to_string(scratch.path().join("left")).unwrap();
+    let pid = rustix::process::Pid::from_raw(left.trim().parse().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    // As JSON, the command's own output goes elsewhere.
+    let ran = scratch
+        .takeup(&["check", "--session", "s1", "--json", "--", "echo", "hello"])
+        .exits(0);
+    let digest = ran.json()["data"]["evidence"]["stdout"].clone();
+    assert_eq!(digest["size"], 6);
+    assert_eq!(
+        digest["sha256"],
+        "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"
+    );
+    assert!(ran.stderr.contains("hello"));
+}
+
+#[test]
+fn a_plan_is_empty_only_when_somebody_said_so() {
+    let scratch = scratch();
+    scratch.takeup(&["start", "t1", "--session", "s1"]).exits(0);
+    fails_with(
+        &scratch
+            .takeup(&["finish", "--session", "s1", "--json"])
+            .exits(1),
+        "no-plan",
+    );
+    let done = scratch
+        .takeup(&["finish", "--session", "s1", "--no-checks", "--json"])
+        .exits(0)
+        .json();
+    assert!(
+        done["data"]["notProved"]
+            .as_str()
+            .unwrap()
+            .contains("nothing was proved")
+    );
+}
+
+/// A text that looks like a token of a well-known kind, put together here so that none stands in the repository.
+fn token() -> String {
+    format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8")
+}
+
+#[test]
+fn no_secret_reaches_a_record_a_list_or_a_document() {
+    // P19: entireio/cli#1716.
+    let scratch = scratch();
+    let token = token();
+    let commit = scratch.git(&["rev-parse", "HEAD"]);
+    let uuid = "123e4567-e89b-12d3-a456-426614174000";
+    let title = format!("use {token} at {commit}");
+    scratch
+        .takeup(&[
+            "start",
+            &title,
+            "--session",
+            "s1",
+            "--check",
+            &format!("curl -H 'Authorization: Bearer {token}' x"),
+        ])
+        .exits(0);
+    let task = "use-".to_owned();
+    let url = format!("https://ana:{token}@example.invalid/x {uuid}");
+    scratch
+        .takeup(&[
+            "note",
+            &format!("the token is {token}, see {url}"),
+            "--session",
+            "s1",
+        ])
+        .exits(0);
+    let mut command = scratch.program_in(&scratch.repo());
+    command.env("API_TOKEN", &token).args([
+        "check",
+        "--session",
+        "s1",
+        "--",
+        "sh",
+        "-c",
+        &format!("printf %s {token}"),
+    ]);
+    assert!(command.output().unwrap().status.success());
+    scratch
+        .takeup(&[
+            "review",
+            "request",
+            &format!("is {token} fine?"),
+            "--session",
+            "s1",
+        ])
+        .exits(0);
+    let mut shown = String::new();
+    for words in [
+        &["inspect"][..],
+        &["inspect", "--json"],
+        &["show", &task],
+        &["show", &task, "--json"],
+        &["log", &task],
+        &["handover", &task],
+        &["handover", &task, "--json"],
+        &["review", "--json"],
+        &["plan", "--json"],
+        &[],
+    ] {
+        let ran = scratch.takeup(words);
+        assert_eq!(ran.code, 0, "{words:?}: {}", ran.stderr);
+        shown.push_str(&ran.stdout);
+        shown.push_str(&ran.stderr);
+    }
+    for entry in std::fs::read_dir(scratch.repo().join(".git/takeup"))
+        .unwrap()
+        .flatten()
+    {
+        shown.push_str(&String::from_utf8_lossy(
+            &std::fs::read(entry.path()).unwrap_or_default(),
+        ));
+    }
+    assert!(!shown.contains(&token), "the token got through");
+    assert!(shown.contains(uuid) && shown.contains(&commit[..10]));
+    assert!(shown.contains("[redacted:"));
+}
+
+#[test]
+fn a_hand_over_carries_text_as_data_and_says_what_changed() {
+    // P20: yigitkonur/cli-continues#17.
+    let scratch = scratch();
+    scratch
+        .takeup(&["start", "t1", "--session", "s1", "--no-checks"])
+        .exits(0);
+    let note = "-first \"quoted\" $HOME `id`\nsecond ''' $(touch pwned)\ndritte Zeile äöü 修复";
+    let mut command = scratch.program_in(&scratch.repo());
+    command
+        .args(["note", "--session", "s1", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), note.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success());
+    scratch.write("a.txt", "changed\n");
+    let ran = scratch.takeup(&["handover", "t1", "--to", "opencode", "--dry-run"]);
+    // OpenCode is not installed here: a clear error, and nothing is written.
+    assert_eq!(ran.code, 1, "{}", ran.stdout);
+    assert!(ran.stderr.contains("not installed"), "{}", ran.stderr);
+    let document = scratch.takeup(&["handover", "t1"]).exits(0).stdout;
+    for line in note.lines() {
+        assert!(document.contains(line), "{document}");
+    }
+    assert!(document.contains("stale-task") && document.contains("a.txt"));
+    assert!(!scratch.repo().join("pwned").exists());
+    fails_with(
+        &scratch
+            .takeup(&["handover", "t1", "--to", "nobody", "--json"])
+            .exits(4),
+        "no-such-agent",
+    );
+}

@@ -1,0 +1,248 @@
+//! Many at once, and sessions that are still alive.
+use std::collections::BTreeSet;
+use std::process::{Child, Command, Stdio};
+
+use takeup_tests::{Ran, Scratch};
+
+use super::{candidate, fails_with, left, reasons, scratch};
+
+/// Runs the program many times at once: every process waits at a gate that opens when all of them were started.
+fn at_once(scratch: &Scratch, commands: &[Vec<String>]) -> Vec<Ran> {
+    let gate = scratch.path().join("gate");
+    let program = scratch.program_in(&scratch.repo()).get_program().to_owned();
+    let running: Vec<Child> = commands
+        .iter()
+        .map(|words| {
+            let mut shell = Command::new("sh");
+            // A busy wait, so that all go on within the same moment.
+            shell
+                .args(["-c", "while [ ! -e \"$0\" ]; do :; done; exec \"$@\""])
+                .arg(&gate)
+                .arg(&program)
+                .args(words);
+            scratch.dress(&mut shell);
+            shell
+                .current_dir(scratch.repo())
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped());
+            shell.spawn().unwrap()
+        })
+        .collect();
+    std::fs::write(&gate, "").unwrap();
+    running
+        .into_iter()
+        .map(|child| Ran::of(child.wait_with_output().unwrap()))
+        .collect()
+}
+
+fn words(list: &[&str]) -> Vec<String> {
+    list.iter().map(|&word| word.to_owned()).collect()
+}
+
+#[test]
+fn sixteen_sessions_take_one_task_and_one_wins() {
+    for named in [true, false] {
+        let scratch = left();
+        let commands: Vec<Vec<String>> = (0..16)
+            .map(|number| {
+                let taker = format!("taker-{number:02}");
+                let mut list = words(&["resume", "t1", "--to", &taker, "--confirm", "--json"]);
+                if named {
+                    list.extend(words(&["--from", "s1"]));
+                }
+                list
+            })
+            .collect();
+        let ran = at_once(&scratch, &commands);
+        let winners: Vec<&Ran> = ran.iter().filter(|ran| ran.code == 0).collect();
+        assert_eq!(
+            winners.len(),
+            1,
+            "{:?}",
+            ran.iter().map(|ran| ran.code).collect::<Vec<_>>()
+        );
+        let winner = winners[0].json()["data"]["identity"]["sessionId"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        for loser in ran.iter().filter(|ran| ran.code != 0) {
+            assert_eq!(loser.code, 5, "{}", loser.stdout);
+            fails_with(loser, "already-taken-up");
+            assert!(
+                loser.json()["error"]["message"]
+                    .as_str()
+                    .unwrap()
+                    .contains(&winner),
+                "{}",
+                loser.stdout
+            );
+        }
+        let again = [
+            "resume",
+            "t1",
+            "--from",
+            "s1",
+            "--to",
+            &winner,
+            "--confirm",
+            "--json",
+        ];
+        let again = scratch.takeup(&again).exits(0).json();
+        assert_eq!(again, winners[0].json());
+        let journal =
+            std::fs::read_to_string(scratch.repo().join(".git/takeup/journal.jsonl")).unwrap();
+        let taken = journal
+            .lines()
+            .filter(|line| line.contains("\"operation\":\"resume\""))
+            .count();
+        assert_eq!(taken, 1);
+    }
+}
+
+#[test]
+fn many_sessions_start_and_save_at_once_and_nothing_is_lost() {
+    let scratch = scratch();
+    let commands: Vec<Vec<String>> = (0..12)
+        .map(|number| {
+            let (task, session) = (format!("task {number}"), format!("s{number}"));
+            words(&["start", &task, "--session", &session, "--no-checks"])
+        })
+        .collect();
+    for ran in at_once(&scratch, &commands) {
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+    }
+    let answer = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    assert_eq!(
+        answer["data"]["candidates"].as_array().map(Vec::len),
+        Some(12)
+    );
+    let all = answer["data"]["candidates"].as_array().unwrap();
+    let tasks: BTreeSet<&str> = all
+        .iter()
+        .filter_map(|one| one["identity"]["taskId"].as_str())
+        .collect();
+    assert_eq!(tasks.len(), 12);
+}
+
+/// A process that stands for a session and is nobody's ancestor.
+struct Session(Child);
+
+impl Session {
+    fn new() -> Self {
+        Self(
+            Command::new("sleep")
+                .arg("1000")
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap(),
+        )
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+#[test]
+fn a_session_that_is_open_somewhere_holds_its_task() {
+    // P11: anthropics/claude-code#69364.
+    let scratch = scratch();
+    let mut session = Session::new();
+    let pid = session.pid();
+    scratch
+        .takeup(&[
+            "start",
+            "t1",
+            "--session",
+            "s1",
+            "--pid",
+            &pid,
+            "--no-checks",
+        ])
+        .exits(0);
+    let resume = [
+        "resume",
+        "t1",
+        "--from",
+        "s1",
+        "--to",
+        "s2",
+        "--confirm",
+        "--json",
+    ];
+    let blocked = scratch.takeup(&resume).exits(5);
+    fails_with(&blocked, "in-use");
+    let message = blocked.json()["error"]["message"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        message.contains(&format!("pid {pid}")) && message.contains("started"),
+        "{message}"
+    );
+
+    session.kill();
+    let answer = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    let found = candidate(&answer, "t1", "s1");
+    assert_eq!(found["verdict"], "resume-verification");
+    assert!(
+        reasons(found).contains(&"session-crashed".to_owned()),
+        "{found:#}"
+    );
+    scratch.takeup(&resume).exits(0);
+}
+
+#[test]
+fn a_session_that_ended_in_good_order_is_no_crash() {
+    let scratch = scratch();
+    let mut session = Session::new();
+    let pid = session.pid();
+    scratch
+        .takeup(&[
+            "start",
+            "t1",
+            "--session",
+            "s1",
+            "--pid",
+            &pid,
+            "--no-checks",
+        ])
+        .exits(0);
+    scratch
+        .takeup(&[
+            "save",
+            "--session",
+            "s1",
+            "--end",
+            "--reason",
+            "done for today",
+        ])
+        .exits(0);
+    session.kill();
+    let answer = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    let found = candidate(&answer, "t1", "s1");
+    assert_eq!(found["verdict"], "resume-verification");
+    assert!(
+        reasons(found).contains(&"session-ended".to_owned()),
+        "{found:#}"
+    );
+    // A session that saves again has not ended.
+    scratch.write("a.txt", "two\n");
+    scratch.takeup(&["save", "--session", "s1"]).exits(0);
+    let answer = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    assert!(reasons(candidate(&answer, "t1", "s1")).contains(&"session-crashed".to_owned()));
+}

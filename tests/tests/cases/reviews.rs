@@ -1,0 +1,181 @@
+//! Questions to a person.
+use super::{candidate, fails_with, left, scratch};
+
+fn ask(scratch: &takeup_tests::Scratch) -> String {
+    let asked = scratch
+        .takeup(&[
+            "review",
+            "request",
+            "may I deploy?",
+            "--reason",
+            "EXTERNAL_SIDE_EFFECT",
+            "--session",
+            "s1",
+            "--json",
+        ])
+        .exits(0)
+        .json();
+    asked["data"]["review"]["reviewId"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+#[test]
+fn a_pending_review_blocks_from_everywhere_even_after_the_tree_changed() {
+    let scratch = left();
+    let id = ask(&scratch);
+    for change in [false, true] {
+        if change {
+            scratch.write("a.txt", "changed\n");
+        }
+        let answer = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+        assert_eq!(candidate(&answer, "t1", "s1")["verdict"], "human-review");
+        for words in [
+            &["resume", "t1", "--from", "s1", "--to", "s2", "--confirm"][..],
+            &["resume", "t1", "--from", "s1", "--to", "s2", "--rebuild"],
+        ] {
+            fails_with(
+                &scratch.takeup(&[words, &["--json"]].concat()).exits(3),
+                "human-review",
+            );
+        }
+        let step = scratch
+            .takeup(&["next", "--session", "s1", "--json"])
+            .exits(0)
+            .json();
+        assert_eq!(step["data"]["nextAction"], "human-review");
+        scratch.takeup(&["finish", "--session", "s1"]).exits(3);
+        scratch.takeup(&["evaluate", "--session", "s1"]).exits(3);
+        scratch.takeup(&["save", "--session", "s1"]).exits(0);
+    }
+    // The question itself is found by its task and by its id, from any session, and asked once.
+    for name in ["t1", &id] {
+        let shown = scratch
+            .takeup(&["review", "show", name, "--json"])
+            .exits(0)
+            .json();
+        assert_eq!(shown["data"]["reviews"][0]["review"]["reviewId"], *id);
+        assert_eq!(shown["data"]["reviews"][0]["contentChanged"], true);
+    }
+    assert_eq!(ask(&scratch), id);
+}
+
+#[test]
+fn an_approval_is_a_persons_and_for_what_was_shown() {
+    let scratch = left();
+    let id = ask(&scratch);
+    fails_with(
+        &scratch
+            .takeup(&["review", "approve", &id, "--json"])
+            .exits(3),
+        "confirmation-needed",
+    );
+    scratch.write("a.txt", "changed\n");
+    let late = scratch
+        .takeup(&["review", "approve", &id, "--confirm", "--json"])
+        .exits(3);
+    fails_with(&late, "confirmation-needed");
+    assert!(
+        late.json()["next"]["command"]
+            .as_str()
+            .unwrap()
+            .contains("--content-changed")
+    );
+    scratch.git(&["checkout", "-q", "--", "a.txt"]);
+    let words = [
+        "review",
+        "approve",
+        &id,
+        "--confirm",
+        "--by",
+        "ana",
+        "--remark",
+        "go on",
+        "--json",
+    ];
+    let done = scratch.takeup(&words).exits(0).json();
+    assert_eq!(done["data"]["review"]["state"]["state"], "applied");
+    assert_eq!(done["data"]["review"]["state"]["decision"]["by"], "ana");
+    let shown = scratch.takeup(&["show", "t1", "--json"]).exits(0).json();
+    assert_eq!(
+        shown["data"]["candidates"][0]["identity"]["status"],
+        "dirty"
+    );
+    // Deciding again the same way changes nothing, another way comes too late.
+    scratch.takeup(&words).exits(0);
+    fails_with(
+        &scratch
+            .takeup(&["review", "reject", &id, "--confirm", "--json"])
+            .exits(5),
+        "review-decided",
+    );
+}
+
+#[test]
+fn a_rejection_gives_the_task_up() {
+    let scratch = left();
+    let id = ask(&scratch);
+    scratch
+        .takeup(&["review", "reject", &id, "--confirm"])
+        .exits(0);
+    let answer = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    assert_eq!(candidate(&answer, "t1", "s1")["verdict"], "not-resumable");
+    assert_eq!(
+        candidate(&answer, "t1", "s1")["identity"]["status"],
+        "abandoned"
+    );
+}
+
+#[test]
+fn files_outside_the_boundary_are_a_question_and_avoided_ones_are_never_approved() {
+    let scratch = scratch();
+    scratch
+        .takeup(&[
+            "start",
+            "t1",
+            "--session",
+            "s1",
+            "--no-checks",
+            "--allow",
+            "src/",
+            "--avoid",
+            "src/secret",
+        ])
+        .exits(0);
+    scratch.write("src/fine.rs", "fine\n");
+    scratch.takeup(&["evaluate", "--session", "s1"]).exits(0);
+    scratch.write("docs/outside.md", "outside\n");
+    let found = scratch
+        .takeup(&["evaluate", "--session", "s1", "--json"])
+        .exits(3)
+        .json();
+    assert_eq!(
+        found["data"]["outsideBoundary"][0]["path"],
+        "docs/outside.md"
+    );
+    let id = found["data"]["reviewId"].as_str().unwrap().to_owned();
+    scratch
+        .takeup(&["review", "approve", &id, "--confirm"])
+        .exits(0);
+    let shown = scratch.takeup(&["show", "t1", "--json"]).exits(0).json();
+    assert_eq!(shown["data"]["boundary"]["revision"], 1);
+    assert_eq!(
+        shown["data"]["boundary"]["allowed"],
+        serde_json::json!(["src/", "docs/outside.md"])
+    );
+    scratch.takeup(&["evaluate", "--session", "s1"]).exits(0);
+
+    scratch.write("src/secret/key", "no\n");
+    let found = scratch
+        .takeup(&["evaluate", "--session", "s1", "--json"])
+        .exits(3)
+        .json();
+    let id = found["data"]["reviewId"].as_str().unwrap().to_owned();
+    fails_with(
+        &scratch
+            .takeup(&["review", "approve", &id, "--confirm", "--json"])
+            .exits(1),
+        "not-allowed",
+    );
+}
