@@ -181,7 +181,7 @@ impl Server {
                 return Err(ask::nobody(&question));
             }
             if confirmed
-                && Context::of(call.env.clone(), true, true).settings.confirm == ConfirmBy::Caller
+                && Context::of(call.env.clone(), true, true).settings().confirm == ConfirmBy::Caller
             {
                 step = blocking(context, tool, &arguments, &call, Some(subject)).await?;
             } else if !ask::can_ask(context) {

@@ -158,7 +158,7 @@ pub(super) enum Step {
 /// Runs a tool. `yes` is what a person confirmed: the subject of the question that this same call gave.
 pub(super) fn run(tool: &Tool, arguments: JsonObject, call: &Call, yes: Option<&str>) -> Step {
     let context = call.context();
-    if tool.runs && !context.settings.mcp_run {
+    if tool.runs && !context.settings().mcp_run {
         return Step::Done(Err(Failure::new(
             "not-allowed",
             Exit::No,
