@@ -59,7 +59,7 @@ impl Server {
             pid: client.ok().flatten().map(|client| client.pid),
             roots: Mutex::default(),
             waiting: Waiting::default(),
-            may_run: context.settings.mcp_run,
+            may_run: context.settings().mcp_run,
         }
     }
 
