@@ -49,6 +49,8 @@ pub use processes::{Look, Processes, Running, SystemProcesses};
 pub use wire::{Block, Message, Status};
 
 #[cfg(test)]
+mod rules;
+#[cfg(test)]
 mod trials;
 #[cfg(test)]
 mod vectors;

@@ -20,6 +20,9 @@ use crate::wire::{Message, Meta};
 /// Files up to this size are read whole, in bytes.
 const SMALL: u64 = 12 << 10;
 
+/// Files above this size are not read whole for a list, in bytes.
+const LARGE: u64 = 2 << 20;
+
 /// How much of the beginning is read, in bytes: the fields before the messages fit.
 const HEAD: usize = 1 << 10;
 
@@ -102,13 +105,18 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Reads what the list has passed over so far.
+    /// Reads what the list has passed over so far. Of what is too large to be read for a list, only the tail is.
     pub(crate) fn deepen(
         &self,
         home: &Home,
         brief: &Brief,
         depth: Depth,
     ) -> Result<Option<Brief>, Issue> {
+        let size = std::fs::symlink_metadata(home.path(Part::Snapshot(&brief.key)));
+        let depth = match size {
+            Ok(data) if data.size() > LARGE => depth.min(Depth::Tail),
+            Ok(_) | Err(_) => depth,
+        };
         if brief.depth >= depth {
             return Ok(None);
         }

@@ -522,7 +522,10 @@ fn apply(
         (None, _) => fresh > 0,
     };
     if newer {
-        state.meta.replace(entry.meta);
+        // What lacks keys that jcode always writes would take away what the snapshot says.
+        if entry.meta.is_complete() {
+            state.meta.replace(entry.meta);
+        }
         state.counts.environments += entry.counts.environments;
         state.counts.memories += entry.counts.memories;
         state.counts.replays += entry.counts.replays;

@@ -14,7 +14,7 @@ use crate::load::load;
 use crate::processes::fake::Fake;
 use crate::vectors::{expected, fixture, id};
 
-fn put(path: &Path, bytes: &[u8]) {
+pub(crate) fn put(path: &Path, bytes: &[u8]) {
     takeup_core::files::write_atomic(path, bytes, 0o600).unwrap();
 }
 

@@ -127,6 +127,9 @@ fn moment(object: &Members<'_>, key: &str, strange: &mut Vec<String>) -> Option<
     moment
 }
 
+/// How a key is reported that is not there.
+const MISSING: &str = " is missing";
+
 /// The keys without which the described version refuses a record.
 const REQUIRED_OF_SNAPSHOT: [&str; 4] = ["id", "created_at", "updated_at", "messages"];
 const REQUIRED_OF_META: [&str; 5] = ["updated_at", "is_canary", "status", "is_debug", "saved"];
@@ -152,7 +155,7 @@ impl Meta {
                 .get(key)
                 .is_none_or(|piece| !piece.whole || piece.bytes == b"null");
             if missing {
-                self.strange.push(format!("{key} is missing"));
+                self.strange.push(format!("{key}{MISSING}"));
             }
         }
     }
@@ -202,6 +205,11 @@ impl Meta {
         };
         meta.strange = strange;
         meta
+    }
+
+    /// Tells whether every key is there that the described version demands.
+    pub(crate) fn is_complete(&self) -> bool {
+        !self.strange.iter().any(|why| why.ends_with(MISSING))
     }
 
     /// Takes the fields of a later journal line: all but the three that a line does not carry.
