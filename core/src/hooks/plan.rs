@@ -238,8 +238,9 @@ pub fn plan_install(what: &Installation<'_>) -> Result<Plan, HookError> {
         return Ok(plan);
     }
     let folder = folder(place, git)?;
-    let file_there = by_config && EVENTS.iter().all(|event| is_ours(&folder.path.join(event)));
-    if by_config && !file_there {
+    // What is in files stays in files: no hook shall run twice.
+    let in_files = EVENTS.iter().any(|event| is_ours(&folder.path.join(event)));
+    if by_config && !in_files {
         into_config(&mut plan, what, &place.common_dir.join("config"), &program)?;
         return Ok(plan);
     }

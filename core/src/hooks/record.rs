@@ -16,6 +16,8 @@ use crate::time::Clock;
 
 /// How long a hook waits for the ledger's lock.
 const PATIENCE: Duration = Duration::from_millis(600);
+/// With more tasks than this a recorder is started to tidy up.
+const CROWDED: usize = 2 * crate::gc::Limits::DEFAULT.closed_number;
 /// A tree with so many entries in its index is looked at while git waits; a larger one afterwards.
 const INLINE_ENTRIES: u32 = 200;
 
@@ -129,16 +131,18 @@ pub fn record(
         observation.by = attribute(&view.state, &chain, by_environment);
         observation.pending = observation.fingerprint.is_none() || observation.by.is_some();
         let transition = transition(&view.state, &observation);
-        Ok::<_, std::convert::Infallible>((Some(transition), observation))
+        // The recorder also moves closed tasks out of what every hook has to read.
+        let crowded = view.state.tasks.len() > CROWDED;
+        Ok::<_, std::convert::Infallible>((Some(transition), (observation, crowded)))
     });
-    let observation = match written {
+    let (observation, crowded) = match written {
         Ok(committed) => committed.value,
         Err(TransactError::Ledger(error)) => return Err(error.into()),
         Err(TransactError::Decision(never)) => match never {},
     };
     Ok(Some(Heard {
         git: calling_git(processes, &chain),
-        needs_recorder: observation.pending,
+        needs_recorder: observation.pending || crowded,
         place,
         observation,
     }))
@@ -256,7 +260,7 @@ fn calling_git(processes: &dyn Processes, chain: &[ProcessIdentity]) -> Option<P
                 matches!(
                     program.as_str(),
                     "git" | "sh" | "dash" | "bash" | "ash" | "ksh" | "busybox" | "timeout"
-                ) || program.starts_with("git-")
+                ) || (program.starts_with("git-") && program != "git-takeup")
             })
         })
         .filter(|process| {
