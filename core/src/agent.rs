@@ -314,7 +314,11 @@ pub struct ForeignTask {
 
 /// What the ledger decided and the agent's own files have to show. Applying the same effect twice equals once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "effect", rename_all = "kebab-case")]
+#[serde(
+    tag = "effect",
+    rename_all = "kebab-case",
+    rename_all_fields = "camelCase"
+)]
 pub enum Effect {
     /// A task was taken up from one session by another.
     TakenUp {

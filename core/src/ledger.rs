@@ -33,6 +33,8 @@ mod state;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_compat;
+#[cfg(test)]
 mod tests_hostile;
 mod write;
 

@@ -7,6 +7,7 @@ use crate::evidence::Outcome;
 use crate::redact::{Masker, TABLE_VERSION};
 use crate::review::ReviewState;
 use crate::text;
+use crate::verdict::ReasonCode;
 
 /// The longest single words of others, in characters.
 const TITLE: usize = 160;
@@ -450,7 +451,15 @@ fn changes(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Line> {
             format!("this list is not whole: {}", pen.code(why, COMMAND)),
         ));
     } else if handover.changes.is_empty() && handover.commits.is_empty() {
-        lines.push(line(Grade::Observed, "nothing"));
+        let is_equal = handover
+            .judgement
+            .as_ref()
+            .is_some_and(|judgement| judgement.has(ReasonCode::ContentEqual));
+        lines.push(if is_equal {
+            line(Grade::Observed, "nothing")
+        } else {
+            line(Grade::Unknown, "no list of what changed could be made")
+        });
     }
     lines.extend(handover.changes.iter().map(|change| {
         let outside = if change.inside_boundary {

@@ -38,7 +38,11 @@ pub struct Transition {
 
 /// One change. Records are put whole, so a line says what is so afterwards.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "put", rename_all = "kebab-case")]
+#[serde(
+    tag = "put",
+    rename_all = "kebab-case",
+    rename_all_fields = "camelCase"
+)]
 pub enum Change {
     /// A task.
     Task {

@@ -75,7 +75,7 @@ fn journal(path: &Path, found: &mut Found) {
                     .tasks
                     .push(change["task"]["taskId"].as_str().unwrap().to_owned()),
                 "archived" => {
-                    let gone: Vec<&str> = change["task_ids"]
+                    let gone: Vec<&str> = change["taskIds"]
                         .as_array()
                         .unwrap()
                         .iter()
