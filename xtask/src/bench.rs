@@ -7,6 +7,7 @@ use clap::Subcommand;
 
 mod bg;
 mod hooks;
+mod ledger;
 mod sessions;
 mod start;
 
@@ -17,6 +18,8 @@ pub(crate) enum Bench {
     Bg(bg::Args),
     /// Listing sessions out of a generated jcode home
     Sessions(sessions::Args),
+    /// Reading the ledger, adding to it, the archive, and masking secrets
+    Ledger(ledger::Args),
     /// What the git hooks cost a commit
     Hooks(hooks::Args),
     /// Start-up and the plain overview, beside git itself
@@ -28,6 +31,7 @@ pub(crate) fn run(bench: Bench) -> anyhow::Result<()> {
     match bench {
         Bench::Bg(args) => bg::run(&args),
         Bench::Sessions(args) => sessions::run(&args),
+        Bench::Ledger(args) => ledger::run(&args),
         Bench::Hooks(args) => hooks::run(&args),
         Bench::Start(args) => start::run(&args),
     }
