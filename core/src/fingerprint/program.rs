@@ -23,7 +23,9 @@ use super::facts::Facts;
 use super::git::{Git, Scratch, split_at_byte};
 use super::nested;
 use super::options::Options;
-use super::scan::{Deviations, GITLINK, Index, Leaf, Scan, Tracked, conflict_digest, empty_tree};
+use super::scan::{
+    Deviations, GITLINK, Index, Leaf, Scan, Tracked, conflict_digest, empty_blob, empty_tree,
+};
 use crate::ids::Oid;
 use crate::paths::text_of_bytes;
 use crate::repository::Place;
@@ -115,17 +117,19 @@ fn scan_in(
     let mut info = Vec::new();
     let mut skipped = Vec::new();
     for line in &lines {
-        if line.path.split(|byte| *byte == b'/').next_back() == Some(b".gitattributes")
+        let stale = line.path.split(|byte| *byte == b'/').next_back() == Some(b".gitattributes")
             && !line.skipped
             && !place
                 .root
                 .join(OsStr::from_bytes(&line.path))
                 .symlink_metadata()
-                .is_ok_and(|meta| meta.is_file())
-        {
-            continue;
-        }
-        info.extend(format!("{:06o} {} {}\t", line.mode, line.oid, line.stage).bytes());
+                .is_ok_and(|meta| meta.is_file());
+        let oid = if stale {
+            empty_blob(line.oid.len() == 64)
+        } else {
+            line.oid.as_str()
+        };
+        info.extend(format!("{:06o} {oid} {}\t", line.mode, line.stage).bytes());
         info.extend(&line.path);
         info.push(0);
         if line.skipped && line.stage == 0 {

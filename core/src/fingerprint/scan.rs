@@ -118,6 +118,15 @@ pub(super) const fn empty_tree(sha256: bool) -> &'static str {
     }
 }
 
+/// Returns the id of the content without bytes.
+pub(super) const fn empty_blob(sha256: bool) -> &'static str {
+    if sha256 {
+        "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813"
+    } else {
+        "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+    }
+}
+
 /// Returns the digest that stands for the tree of an index with unmerged entries: SHA-256 over mode, id, stage and path of
 /// each, sorted.
 pub(super) fn conflict_digest<'a>(

@@ -10,8 +10,8 @@ use takeup_core::env::Env;
 /// What plain git says of the tree at `root`, without the runtime folder; `Err` with its words where it refuses.
 ///
 /// A copied index would inherit what git overlooks, so the ids alone go into a new one. Skip-worktree is put back on
-/// entries whose file is absent: for those the index entry stands. A file of attributes that is gone is taken out first:
-/// whether git still reads it from the index depends on which names come before it.
+/// entries whose file is absent: for those the index entry stands. A file of attributes that is no longer a file is emptied in
+/// the scratch index: whether git still reads it there depends on which names come before it.
 pub fn tree(root: &Path, env: &Env) -> Result<String, String> {
     let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
     let git = Scratch {
@@ -21,8 +21,9 @@ pub fn tree(root: &Path, env: &Env) -> Result<String, String> {
     };
     std::fs::create_dir_all(scratch.path().join("objects")).map_err(|error| error.to_string())?;
     let staged = git.run(&["ls-files", "-s", "-z"], b"", false)?;
-    git.run(&["update-index", "-z", "--index-info"], &staged, true)?;
     let tagged = git.run(&["ls-files", "-t", "-z"], b"", false)?;
+    let staged = without_stale_attributes(root, &staged, &tagged);
+    git.run(&["update-index", "-z", "--index-info"], &staged, true)?;
     let mut skipped = Vec::new();
     for line in tagged.split(|byte| *byte == 0) {
         if let Some(path) = line.strip_prefix(b"S ")
@@ -42,26 +43,6 @@ pub fn tree(root: &Path, env: &Env) -> Result<String, String> {
             true,
         )?;
     }
-    let mut gone = Vec::new();
-    for line in tagged.split(|byte| *byte == 0) {
-        if let Some(path) = line.strip_prefix(b"H ")
-            && path.split(|byte| *byte == b'/').next_back() == Some(b".gitattributes")
-            && !root
-                .join(OsStr::from_bytes(path))
-                .symlink_metadata()
-                .is_ok_and(|meta| meta.is_file())
-        {
-            gone.extend(path);
-            gone.push(0);
-        }
-    }
-    if !gone.is_empty() {
-        git.run(
-            &["update-index", "--force-remove", "-z", "--stdin"],
-            &gone,
-            true,
-        )?;
-    }
     git.run(&["add", "-A"], b"", true)?;
     let runtime = git.run(&["ls-files", "-z", "--", ".agent-context"], b"", true)?;
     if !runtime.is_empty() {
@@ -73,6 +54,41 @@ pub fn tree(root: &Path, env: &Env) -> Result<String, String> {
     }
     let tree = git.run(&["write-tree", "--missing-ok"], b"", true)?;
     Ok(String::from_utf8_lossy(&tree).trim().to_owned())
+}
+
+fn without_stale_attributes(root: &Path, staged: &[u8], tagged: &[u8]) -> Vec<u8> {
+    let mut info = Vec::new();
+    for line in staged
+        .split(|byte| *byte == 0)
+        .filter(|line| !line.is_empty())
+    {
+        let text = line.split(|byte| *byte == b'\t').next().unwrap_or_default();
+        let path = line.get(text.len() + 1..).unwrap_or_default();
+        let skipped = [b"S ".as_slice(), path].concat();
+        let stale = path.split(|byte| *byte == b'/').next_back() == Some(b".gitattributes")
+            && !root
+                .join(OsStr::from_bytes(path))
+                .symlink_metadata()
+                .is_ok_and(|meta| meta.is_file())
+            && !tagged.split(|byte| *byte == 0).any(|tag| tag == skipped);
+        if stale {
+            let text = String::from_utf8_lossy(text);
+            let fields: Vec<&str> = text.split(' ').collect();
+            if let [mode, id, stage] = fields.as_slice() {
+                let empty = if id.len() == 40 {
+                    "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+                } else {
+                    "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813"
+                };
+                info.extend(format!("{mode} {empty} {stage}\t").bytes());
+                info.extend(path);
+            }
+        } else {
+            info.extend(line);
+        }
+        info.push(0);
+    }
+    info
 }
 
 struct Scratch<'a> {
