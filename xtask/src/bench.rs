@@ -6,6 +6,7 @@ use anyhow::{Context as _, ensure};
 use clap::Subcommand;
 
 mod bg;
+mod fingerprint;
 mod hooks;
 mod ledger;
 mod sessions;
@@ -24,6 +25,11 @@ pub(crate) enum Bench {
     Hooks(hooks::Args),
     /// Start-up and the plain overview, beside git itself
     Start(start::Args),
+    /// The fingerprint, beside git, libgit2 and the bare system calls
+    Fingerprint(fingerprint::Args),
+    /// One contender of `bench fingerprint`, in a process of its own
+    #[command(hide = true)]
+    One(fingerprint::One),
 }
 
 /// Runs a measurement.
@@ -34,6 +40,8 @@ pub(crate) fn run(bench: Bench) -> anyhow::Result<()> {
         Bench::Ledger(args) => ledger::run(&args),
         Bench::Hooks(args) => hooks::run(&args),
         Bench::Start(args) => start::run(&args),
+        Bench::Fingerprint(args) => fingerprint::run(&args),
+        Bench::One(args) => fingerprint::one(&args),
     }
 }
 

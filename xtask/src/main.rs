@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 mod bench;
 mod generate;
+mod soak;
 
 /// Tasks of the project's own workshop
 #[derive(Debug, Parser)]
@@ -22,12 +23,16 @@ enum Task {
     /// Measure, side by side with what a user could put in our place
     #[command(subcommand)]
     Bench(bench::Bench),
+    /// Run the random tests for long
+    #[command(subcommand)]
+    Soak(soak::Soak),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Gen(args) => generate::run(&args),
         Task::Bench(bench) => bench::run(bench),
+        Task::Soak(soak) => soak::run(soak),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -24,31 +24,30 @@ mod extras;
 mod files;
 mod ignore;
 mod index;
+mod memory;
 mod objects;
 mod settings;
 mod stat;
 mod tree;
 mod walk;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{Mode, OFlags, fstat};
-use sha2::{Digest as _, Sha256};
 
 use self::attributes::Attributes;
-use self::cache::{Cache, Writer};
+use self::cache::Cache;
 use self::content::{Id, Reader};
 use self::ignore::Ignore;
 use self::index::{Index, flag};
 use self::objects::Objects;
 use self::settings::Settings;
 use self::stat::{Kind, Meta, Stamp, Trust};
-use self::walk::{DirOut, Found, Worker};
+use self::walk::{Found, Worker};
 use super::error::FingerprintError;
 use super::facts::Facts;
 use super::options::Options;
@@ -66,6 +65,19 @@ pub(super) enum Stop {
     Moving,
     /// Nothing can be said.
     Failed(FingerprintError),
+}
+
+impl Stop {
+    /// Makes of an error inside the work tree what it is for the whole: something that could not be seen.
+    fn inside(error: FingerprintError) -> Self {
+        match Self::from(error) {
+            Self::Failed(FingerprintError::Interrupted) => {
+                Self::Failed(FingerprintError::Interrupted)
+            }
+            Self::Failed(error) => Self::Incomplete(error.to_string()),
+            stop @ (Self::Unsupported(_) | Self::Incomplete(_) | Self::Moving) => stop,
+        }
+    }
 }
 
 impl From<FingerprintError> for Stop {
@@ -276,11 +288,11 @@ pub(super) fn scan(
     let begin = now();
     let (local, fine) = file_system(&root);
     let same_system = index_meta.is_none_or(|meta| meta.dev == root_meta.dev);
-    let binding = binding(place, &root_meta, excluded);
+    let binding = memory::binding(place, &root_meta, excluded);
     let loaded = cache
         .filter(|_| options.use_cache && !options.verify)
         .and_then(|path| Cache::load(path, &binding, hash_len));
-    let joined = join_slots(&index, loaded.as_ref());
+    let joined = memory::join_slots(&index, loaded.as_ref());
     let ctx = Ctx {
         place,
         options,
@@ -330,9 +342,10 @@ pub(super) fn scan(
     if let Some(path) = cache
         && options.write_cache
     {
-        remember(&ctx, &found.outs, path, &binding, head.zip(head_tree));
+        memory::remember(&ctx, &found.outs, path, &binding, head.zip(head_tree));
     }
     scan.counters = found.counters;
+    scan.young = found.young;
     scan.counters.programs += programs;
     Ok(scan)
 }
@@ -541,156 +554,8 @@ fn file_system(root: &OwnedFd) -> (bool, bool) {
     (stat::local(magic), since && stat::many_grains(magic))
 }
 
-/// What a cache belongs to.
-fn binding(place: &Place, root: &Meta, excluded: &[String]) -> [u8; 32] {
-    let mut hasher = Sha256::new();
-    for part in [
-        place.root.as_os_str().as_bytes(),
-        place.git_dir.as_os_str().as_bytes(),
-    ]
-    .into_iter()
-    .chain(excluded.iter().map(String::as_bytes))
-    {
-        hasher.update((part.len() as u64).to_le_bytes());
-        hasher.update(part);
-    }
-    hasher.update(root.dev.to_le_bytes());
-    hasher.update(root.ino.to_le_bytes());
-    hasher.update(super::DEFINITION.to_le_bytes());
-    hasher.finalize().into()
-}
-
 fn attribute_files(place: &Place, settings: &Settings) -> Vec<PathBuf> {
     let mut files = settings.attributes.clone();
     files.push(place.common_dir.join("info/attributes"));
     files
-}
-
-/// Joins the directories of the index with the slots of the cache: both are in the same order.
-fn join_slots(index: &Index, cache: Option<&Cache>) -> Vec<Option<usize>> {
-    let mut joined = vec![None; index.dirs.len()];
-    let Some(cache) = cache else {
-        return joined;
-    };
-    let mut at = 0;
-    for (dir, place) in index.dirs.iter().zip(joined.iter_mut()) {
-        let path = index.dir_path(dir);
-        while let Some(slot) = cache.slots.get(at) {
-            match cache::order(cache.path(slot), path) {
-                std::cmp::Ordering::Less => at += 1,
-                std::cmp::Ordering::Equal => {
-                    *place = Some(at);
-                    at += 1;
-                    break;
-                }
-                std::cmp::Ordering::Greater => break,
-            }
-        }
-    }
-    joined
-}
-
-/// Writes the cache, if it differs from the one that was read. A part that did not hold is dropped, never carried over.
-fn remember(
-    ctx: &Ctx<'_>,
-    outs: &[(Vec<u8>, DirOut)],
-    path: &Path,
-    binding: &[u8; 32],
-    head: Option<(Id, Id)>,
-) {
-    let head_known = ctx.cache.and_then(|cache| cache.head) == head;
-    if head_known && ctx.cache.is_some_and(|cache| steady(ctx, cache, outs)) {
-        return;
-    }
-    let mut by_path: BTreeMap<Ordered<'_>, Vec<&DirOut>> = BTreeMap::new();
-    for (path, out) in outs {
-        by_path.entry(Ordered(path)).or_default().push(out);
-    }
-    // Directories of which nothing was put aside are as they were.
-    for (dir, slot) in ctx.index.dirs.iter().zip(&ctx.joined) {
-        if slot.is_some() {
-            by_path.entry(Ordered(ctx.index.dir_path(dir))).or_default();
-        }
-    }
-    let mut writer = Writer::new(binding, ctx.hash_len, head);
-    for (dir, outs) in by_path {
-        let slot = ctx
-            .cache
-            .and_then(|cache| Some((cache, cache.slots.get(cache.find(dir.0)?)?)));
-        let mut files: Vec<cache::File> = outs.iter().flat_map(|out| out.files.clone()).collect();
-        files.sort_by(|a, b| a.name.cmp(&b.name));
-        files.dedup_by(|a, b| a.name == b.name);
-        let hits: usize = outs.iter().map(|out| out.hits).sum();
-        let listing = outs.iter().find_map(|out| out.listing.as_ref());
-        let holds = outs.is_empty() || outs.iter().any(|out| out.kept);
-        if let Some((cache, slot)) = slot
-            && holds
-            && listing.is_none()
-            && files.len() == hits
-            && hits == slot.count as usize
-        {
-            writer.keep(cache, slot);
-            continue;
-        }
-        if let Some((cache, slot)) = slot
-            && holds
-            && listing.is_none()
-        {
-            writer.add(dir.0, cache.whole_listing(slot).as_ref(), &files);
-        } else if listing.is_some() || !files.is_empty() {
-            writer.add(dir.0, listing, &files);
-        }
-    }
-    if ctx.cache.is_none() && !writer.changed {
-        return;
-    }
-    writer.store(path);
-}
-
-/// Tells whether a look left everything in the cache as it was: every slot held, and every file in it was asked for.
-fn steady(ctx: &Ctx<'_>, cache: &Cache, outs: &[(Vec<u8>, DirOut)]) -> bool {
-    let mut hits = 0;
-    // By directory: whether one of its parts says that its listing held.
-    let mut held: HashMap<&[u8], bool> = HashMap::new();
-    for (path, out) in outs {
-        if out.listing.is_some() || out.files.len() != out.hits {
-            return false;
-        }
-        hits += out.hits;
-        *held.entry(path).or_default() |= out.kept;
-    }
-    // A directory of the index of which nothing was put aside held, with names to judge or without.
-    let mut slots = 0;
-    for (dir, slot) in ctx.index.dirs.iter().zip(&ctx.joined) {
-        let known = held.remove(ctx.index.dir_path(dir));
-        match slot {
-            Some(_) if known == Some(false) => return false,
-            Some(_) => slots += 1,
-            None => {}
-        }
-    }
-    slots += held.values().filter(|held| **held).count();
-    slots == cache.slots.len()
-        && hits
-            == cache
-                .slots
-                .iter()
-                .map(|slot| slot.count as usize)
-                .sum::<usize>()
-}
-
-/// A directory's path, ordered as in an index.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Ordered<'a>(&'a [u8]);
-
-impl PartialOrd for Ordered<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Ordered<'_> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        cache::order(self.0, other.0)
-    }
 }

@@ -20,8 +20,8 @@ use crate::repository::Place;
 /// How deep repositories may lie in one another.
 const DEEPEST: u32 = 40;
 
-/// How often a look is begun again when the repository moved under it.
-const TRIES: u32 = 3;
+/// How many looks are taken at a repository that changes under them.
+const TRIES: u32 = 5;
 
 /// Looks at the work tree of `place`.
 ///
@@ -33,7 +33,7 @@ pub fn look(place: &Place, options: &Options<'_>) -> Result<Look, FingerprintErr
         path: Vec::new(),
         depth: 0,
     };
-    look_at(place, options, &outer)
+    look_at(place, options, &outer).map(|(look, _)| look)
 }
 
 /// Where a look is, seen from the outermost repository.
@@ -86,15 +86,35 @@ fn cache_folder(place: &Place, options: &Options<'_>) -> Option<PathBuf> {
     Some(folder)
 }
 
-fn look_at(place: &Place, options: &Options<'_>, outer: &Outer) -> Result<Look, FingerprintError> {
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        let look = look_once(place, options, outer)?;
-        if look.record.incomplete.as_deref() != Some(super::MOVING) || tries == TRIES {
-            return Ok(look);
+/// Looks until what was seen is the state of some moment: nothing of it changed since the look began, or two looks one after
+/// the other saw the same. The second value tells whether it took two.
+fn look_at(
+    place: &Place,
+    options: &Options<'_>,
+    outer: &Outer,
+) -> Result<(Look, bool), FingerprintError> {
+    let mut before: Option<Look> = None;
+    for _ in 0..TRIES {
+        let (look, young) = look_once(place, options, outer)?;
+        if look.record.incomplete.as_deref() == Some(super::MOVING) {
+            before = None;
+            continue;
         }
+        if !young || look.record.incomplete.is_some() {
+            return Ok((look, false));
+        }
+        if before.is_some_and(|before| before.record == look.record) {
+            return Ok((look, true));
+        }
+        before = Some(look);
     }
+    let mut look = match before {
+        Some(look) => look,
+        None => look_once(place, options, outer)?.0,
+    };
+    look.record.fingerprint = None;
+    look.record.incomplete = Some(super::MOVING.to_owned());
+    Ok((look, true))
 }
 
 /// Scans by the method asked for, else by the engine, and by git where the engine cannot.
@@ -129,7 +149,7 @@ fn look_once(
     place: &Place,
     options: &Options<'_>,
     outer: &Outer,
-) -> Result<Look, FingerprintError> {
+) -> Result<(Look, bool), FingerprintError> {
     let excluded = options.exclusions()?;
     let facts = facts::facts(place, options)?;
     let (scan, method, fallback) = scan(place, &facts, &excluded, options, outer)?;
@@ -148,16 +168,19 @@ fn look_once(
         deviations_left_out: 0,
     };
     let mut counters = scan.counters;
-    finish(place, options, outer, scan, &mut record, &mut counters)?;
-    Ok(Look {
+    let mut young = scan.young;
+    young |= finish(place, options, outer, scan, &mut record, &mut counters)?;
+    let look = Look {
         record,
         method,
         fallback,
         counters,
-    })
+    };
+    Ok((look, young))
 }
 
-/// Looks into the nested repositories, and puts fingerprint and deviations together.
+/// Looks into the nested repositories, and puts fingerprint and deviations together. Returns whether one of them changed
+/// meanwhile.
 fn finish(
     place: &Place,
     options: &Options<'_>,
@@ -165,7 +188,8 @@ fn finish(
     mut scan: Scan,
     record: &mut TreeRecord,
     counters: &mut Counters,
-) -> Result<(), FingerprintError> {
+) -> Result<bool, FingerprintError> {
+    let mut young = false;
     let mut inner: Vec<(Vec<u8>, bool)> = std::mem::take(&mut scan.gitlinks)
         .into_iter()
         .map(|path| (path, false))
@@ -179,8 +203,13 @@ fn finish(
     let mut beyond: Option<Sha256> = None;
     for (path, headless) in inner {
         let name = text_of_bytes(&path);
-        let Some(nested) = nested::place(place, &path)? else {
-            continue;
+        let nested = match nested::place(place, &path) {
+            Ok(Some(nested)) => nested,
+            Ok(None) => continue,
+            Err(error) => {
+                record.incomplete = Some(error.to_string());
+                continue;
+            }
         };
         if outer.depth >= DEEPEST {
             record.incomplete = Some(format!("{name} lies too deep in other repositories"));
@@ -192,7 +221,10 @@ fn finish(
             depth: outer.depth + 1,
         };
         let look = match look_at(&nested, options, &inner) {
-            Ok(look) => look,
+            Ok((look, twice)) => {
+                young |= twice;
+                look
+            }
             Err(FingerprintError::Interrupted) => return Err(FingerprintError::Interrupted),
             Err(error) => {
                 record.incomplete = Some(format!("in {name}: {error}"));
@@ -265,7 +297,7 @@ fn finish(
             record.incomplete = Some("no tree was found".to_owned());
         }
     }
-    Ok(())
+    Ok(young)
 }
 
 const fn add(sum: &mut Counters, more: &Counters) {

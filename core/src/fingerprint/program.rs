@@ -8,6 +8,7 @@
 //!
 //! * `git add -A` fails at an untracked repository without a commit; here it is left out of the tree and told apart. So what
 //!   is tracked and what is not are added in two steps.
+//! * The times of objects that are there already may move, as `git add` moves them; their content does not.
 //! * git waits for ever on a pipe named `.gitignore` or `.gitattributes`; here such a pipe makes the look incomplete.
 //! * Whether git still heeds a `.gitattributes` that is gone from the disk depends on which names come before it; here it
 //!   never does, as after the deletion is staged.
@@ -15,8 +16,8 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::FileTypeExt as _;
-use std::path::Path;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
 
 use super::error::FingerprintError;
 use super::facts::Facts;
@@ -47,12 +48,15 @@ pub(super) fn scan(
     excluded: &[String],
     options: &Options<'_>,
 ) -> Result<Scan, FingerprintError> {
-    if let Some(pipe) = rule_file_that_blocks(place, options)? {
-        return Ok(Scan::incomplete(format!(
-            "{} is no regular file, and git would wait on it",
-            text_of_bytes(pipe.as_os_str().as_bytes())
-        )));
-    }
+    let before = match signature(place, options)? {
+        Signature::Of(digest) => digest,
+        Signature::Blocked(path) => {
+            return Ok(Scan::incomplete(format!(
+                "{} is no regular file, and git would wait on it",
+                text_of_bytes(path.as_os_str().as_bytes())
+            )));
+        }
+    };
     let scratch = Scratch::new()?;
     let mut git = Git::new(place, options);
     let result = scan_in(&mut git, &scratch, place, facts, excluded, options);
@@ -60,6 +64,8 @@ pub(super) fn scan(
     match result {
         Ok(mut scan) => {
             scan.counters.programs = started;
+            scan.young =
+                !matches!(signature(place, options)?, Signature::Of(after) if after == before);
             Ok(scan)
         }
         // What git refuses is its answer; that it cannot be asked is an error.
@@ -67,6 +73,11 @@ pub(super) fn scan(
             let mut scan = Scan::incomplete(format!("git {command}: {message}"));
             scan.counters.programs = started;
             Ok(scan)
+        }
+        // So is a folder inside that it could not look into.
+        Err(FingerprintError::Io { what, path, source }) if path != place.root => {
+            let error = FingerprintError::Io { what, path, source };
+            Ok(Scan::incomplete(error.to_string()))
         }
         Err(error) => Err(error),
     }
@@ -217,7 +228,6 @@ fn scan_in(
 }
 
 fn same_file(a: Option<&std::fs::Metadata>, b: Option<&std::fs::Metadata>) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
     let key = |meta: &std::fs::Metadata| {
         (
             meta.dev(),
@@ -430,11 +440,16 @@ fn deviations(
     Ok(deviations)
 }
 
-/// Looks for a file of rules that is no regular file: git would wait for ever on a pipe.
-fn rule_file_that_blocks(
-    place: &Place,
-    options: &Options<'_>,
-) -> Result<Option<std::path::PathBuf>, FingerprintError> {
+/// A digest of all names and metadata in the work tree, to see whether it changed during the look. Fails to be one where a
+/// file of rules is no regular file: git would wait for ever on a pipe.
+enum Signature {
+    Of([u8; 32]),
+    Blocked(PathBuf),
+}
+
+fn signature(place: &Place, options: &Options<'_>) -> Result<Signature, FingerprintError> {
+    use sha2::Digest as _;
+    let mut hasher = sha2::Sha256::new();
     let mut folders = vec![place.root.clone()];
     while let Some(folder) = folders.pop() {
         options.check_interrupt()?;
@@ -442,23 +457,44 @@ fn rule_file_that_blocks(
         let Ok(entries) = std::fs::read_dir(&folder) else {
             continue;
         };
+        let mut inside = Vec::new();
         for entry in entries.flatten() {
-            let Ok(kind) = entry.file_type() else {
+            let name = entry.file_name();
+            let Ok(meta) = entry.metadata() else {
                 continue;
             };
-            let name = entry.file_name();
-            if kind.is_dir() {
-                if name != ".git" {
-                    folders.push(entry.path());
-                }
-            } else if (name == ".gitignore" || name == ".gitattributes")
+            if name == ".git" {
+                continue;
+            }
+            let kind = meta.file_type();
+            if (name == ".gitignore" || name == ".gitattributes")
                 && (kind.is_fifo() || kind.is_socket() || kind.is_char_device())
             {
                 let path = entry.path();
                 let path = path.strip_prefix(&place.root).unwrap_or(&path);
-                return Ok(Some(path.to_path_buf()));
+                return Ok(Signature::Blocked(path.to_path_buf()));
+            }
+            inside.push((name, meta));
+        }
+        inside.sort_by(|a, b| a.0.cmp(&b.0));
+        for (name, meta) in inside {
+            hasher.update(name.as_bytes());
+            hasher.update([0]);
+            for number in [meta.ino(), meta.size(), u64::from(meta.mode())] {
+                hasher.update(number.to_le_bytes());
+            }
+            for number in [
+                meta.ctime(),
+                meta.ctime_nsec(),
+                meta.mtime(),
+                meta.mtime_nsec(),
+            ] {
+                hasher.update(number.to_le_bytes());
+            }
+            if meta.is_dir() {
+                folders.push(folder.join(name));
             }
         }
     }
-    Ok(None)
+    Ok(Signature::Of(hasher.finalize().into()))
 }

@@ -20,6 +20,8 @@ pub(super) struct Scan {
     pub(super) gitlinks: Vec<Vec<u8>>,
     /// Untracked repositories without a commit: no tree can name them.
     pub(super) headless: Vec<Vec<u8>>,
+    /// Something changed while it was looked at: only a second look that sees the same shows that this was a moment's state.
+    pub(super) young: bool,
     /// What it cost.
     pub(super) counters: Counters,
 }

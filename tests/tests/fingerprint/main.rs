@@ -6,4 +6,5 @@
     reason = "tests: a failure ends them"
 )]
 mod cases;
+mod costs;
 mod walks;

@@ -101,6 +101,7 @@ impl Worker<'_, '_> {
             out.kept = true;
             names
         } else {
+            self.note(&meta);
             let names = self.list(&folder, dir)?;
             if ctx.lasting(&meta) && meta.settled(ctx.begin) {
                 out.listing = Some(Listing {
@@ -202,11 +203,11 @@ impl Worker<'_, '_> {
     /// A folder that the index does not know: a repository of its own, or one to look into.
     fn folder(&mut self, path: Vec<u8>, more: &mut Vec<Job>) -> Result<(), Stop> {
         let ctx = self.ctx;
-        let Some(inner) = nested::place(ctx.place, &path)? else {
+        let Some(inner) = nested::place(ctx.place, &path).map_err(Stop::inside)? else {
             more.push(Job::List(path));
             return Ok(());
         };
-        match crate::fingerprint::facts::head(&inner, ctx.options)? {
+        match crate::fingerprint::facts::head(&inner, ctx.options).map_err(Stop::inside)? {
             Some(head) => {
                 let id = Id::parse(head.as_str()).unwrap_or_default();
                 self.found.additions.push(Addition {

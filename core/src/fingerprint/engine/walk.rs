@@ -39,6 +39,8 @@ pub(super) struct Found {
     pub(super) pending: Vec<Pending>,
     /// Directories with names that the index does not know.
     pub(super) extras: Vec<(Vec<u8>, Vec<Extra>)>,
+    /// Something that was looked at had changed since the look began.
+    pub(super) young: bool,
     /// Untracked repositories without a commit.
     pub(super) headless: Vec<Vec<u8>>,
     /// By path, for directories whose part of the cache is more than a listing that still holds.
@@ -53,6 +55,7 @@ impl Found {
         self.pending.append(&mut other.pending);
         self.extras.append(&mut other.extras);
         self.headless.append(&mut other.headless);
+        self.young |= other.young;
         self.outs.append(&mut other.outs);
         let (sum, more) = (&mut self.counters, &other.counters);
         sum.stats += more.stats;
@@ -135,6 +138,7 @@ impl<'a, 'c> Worker<'a, 'c> {
                 )
                 .map_err(|error| unreadable(path, error))?;
             }
+            self.note(&meta);
             let extras = self.extras(number, &folder, path)?;
             if ctx.lasting(&meta) && meta.settled(ctx.begin) {
                 out.listing = Some(Listing {
@@ -294,6 +298,17 @@ impl<'a, 'c> Worker<'a, 'c> {
     /// The directory is gone, or something else stands there.
     fn all_gone(&mut self, number: usize) {
         let ctx = self.ctx;
+        let path = ctx
+            .index
+            .dirs
+            .get(number)
+            .map(|dir| ctx.index.dir_path(dir));
+        let above = path.and_then(|path| path.get(..memchr::memrchr(b'/', path)?));
+        if let Ok(Some(folder)) =
+            open_dir(ctx.root.as_fd(), above.unwrap_or_default(), OFlags::PATH)
+        {
+            self.note_folder(folder.as_fd());
+        }
         for child in ctx.index.children(number) {
             let Child::Entry(at) = child else { continue };
             let Some(entry) = ctx.index.entries.get(at) else {
@@ -312,6 +327,21 @@ impl<'a, 'c> Worker<'a, 'c> {
             if !absent {
                 self.gone(number, at);
             }
+        }
+    }
+
+    /// Notes whether something changed since the look began. Change time cannot be set; that it lies in the future of a
+    /// clock that was set back costs a second look, and no more.
+    pub(super) fn note(&mut self, meta: &Meta) {
+        self.found.young |= meta.ctime >= self.ctx.begin;
+    }
+
+    /// Notes whether names in a directory changed since the look began.
+    fn note_folder(&mut self, folder: BorrowedFd<'_>) {
+        self.found.counters.stats += 1;
+        match fstat(folder) {
+            Ok(stat) => self.note(&Meta::of(&stat)),
+            Err(_) => self.found.young = true,
         }
     }
 
@@ -345,6 +375,7 @@ impl<'a, 'c> Worker<'a, 'c> {
             Ok(stat) => Meta::of(&stat),
             Err(Errno::NOENT) => {
                 if entry.flags & flag::SKIPPED == 0 && mode != 0o040_000 {
+                    self.note_folder(place.folder);
                     self.gone(place.number, at);
                 }
                 return Ok(());
@@ -356,6 +387,7 @@ impl<'a, 'c> Worker<'a, 'c> {
                 "a folder outside the sparse checkout is there".to_owned(),
             ));
         }
+        self.note(&meta);
         let merged = entry.flags & (flag::STAGE | flag::INTENT) == 0;
         match meta.kind() {
             Kind::Other => {
@@ -420,8 +452,10 @@ impl<'a, 'c> Worker<'a, 'c> {
     ) -> Result<(), Stop> {
         let ctx = self.ctx;
         let path = ctx.index.path(entry);
-        let head = match nested::place(ctx.place, &path)? {
-            Some(inner) => crate::fingerprint::facts::head(&inner, ctx.options)?,
+        let head = match nested::place(ctx.place, &path).map_err(Stop::inside)? {
+            Some(inner) => {
+                crate::fingerprint::facts::head(&inner, ctx.options).map_err(Stop::inside)?
+            }
             None => None,
         };
         match head {
@@ -470,6 +504,7 @@ impl<'a, 'c> Worker<'a, 'c> {
             self.reader
                 .read(folder, name, path, meta, &mut self.found.counters)?
         };
+        self.note(&meta);
         if cached.is_some() || (ctx.lasting(&meta) && meta.settled(ctx.begin)) {
             out.files.push(File {
                 name: name.to_bytes().to_vec(),
