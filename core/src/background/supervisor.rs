@@ -239,11 +239,20 @@ impl Supervisor<'_> {
             Phase::Killing { again_at, .. } => Some(*again_at),
         };
         let pending = self.pipes.iter().filter_map(Pipe::flush_at).min();
-        [phase, pending, self.reading.next_at()]
+        let look_again = self
+            .is_blind()
+            .then(|| Instant::now().checked_add(Duration::from_secs(1)))
+            .flatten();
+        [phase, pending, look_again, self.reading.next_at()]
             .into_iter()
             .flatten()
             .min()
             .map(|at| at.saturating_duration_since(Instant::now()))
+    }
+
+    /// Tells whether nothing can wake us at the end of what we watch, since it could not be looked at.
+    const fn is_blind(&self) -> bool {
+        !self.is_parent && !self.no_child && self.held.is_empty()
     }
 
     fn on_signals(&mut self) {
@@ -304,12 +313,12 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Returns what of the task lives.
-    fn members(&self) -> Vec<ProcessIdentity> {
+    /// Returns what of the task lives; `None` where the process table cannot be read.
+    fn living(&self) -> Option<Vec<ProcessIdentity>> {
         let me = std::process::id();
         let members = if self.is_parent {
             if self.no_child {
-                return Vec::new();
+                return Some(Vec::new());
             }
             tree::below(self.processes, me, &self.id)
         } else {
@@ -325,18 +334,26 @@ impl Supervisor<'_> {
             };
             tree::scattered(self.processes, command, &self.id, me)
         };
-        // A table that cannot be read shows nobody; then the end is told by the children alone.
-        members.unwrap_or_default()
+        members.ok()
+    }
+
+    /// Returns what of the task can be found alive.
+    fn members(&self) -> Vec<ProcessIdentity> {
+        self.living().unwrap_or_default()
     }
 
     /// Holds on to what is to be watched, where we are not the parent.
     fn hold_members(&mut self) {
-        self.held = self
-            .members()
+        let Some(members) = self.living() else {
+            // Not to see is not to know that nobody is there; the next look may see.
+            self.held.clear();
+            return;
+        };
+        self.held = members
             .iter()
             .filter_map(|process| self.processes.watch(process).ok()?.ok())
             .collect();
-        if self.held.is_empty() {
+        if members.is_empty() {
             self.no_child = true;
         }
     }
@@ -352,7 +369,8 @@ impl Supervisor<'_> {
         let Some(_) = self.command_end else {
             return self.no_child;
         };
-        if self.no_child || self.members().is_empty() {
+        // Where the table cannot be read, only the children's own ends are believed.
+        if self.no_child || self.living().is_some_and(|members| members.is_empty()) {
             return true;
         }
         if let State::Running { command_end, .. } = &self.record.state
@@ -404,6 +422,9 @@ impl Supervisor<'_> {
     /// Does what its time has come for.
     fn on_time(&mut self) {
         let now = Instant::now();
+        if self.is_blind() {
+            self.hold_members();
+        }
         if matches!(self.phase, Phase::Going)
             && self.limit_at.is_some_and(|limit| now >= limit)
             && let Some(limit) = self.record.timeout_ms

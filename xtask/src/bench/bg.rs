@@ -21,6 +21,10 @@ pub(crate) struct Args {
     /// Output of each of them, in MiB
     #[arg(long, default_value_t = 5)]
     mib: u64,
+
+    /// A program that is built already
+    #[arg(long)]
+    program: Option<PathBuf>,
 }
 
 /// A folder for state, and the program.
@@ -55,7 +59,10 @@ impl Desk {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let desk = Desk {
         folder: tempfile::tempdir()?,
-        program: release_program()?,
+        program: match &args.program {
+            Some(program) => program.canonicalize()?,
+            None => release_program()?,
+        },
     };
     start(&desk, args.rounds)?;
     throughput(&desk, args.rounds.min(7))?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use takeup_core::background::{self, Readiness, Request, look};
+use takeup_core::background::{self, Limits, Readiness, Removal, Request, look};
 use takeup_core::error::Exit;
 use takeup_core::ids::TaskId;
 
@@ -95,6 +95,8 @@ pub(crate) struct RunData {
     warnings: Vec<String>,
     /// Tasks that were found without a supervisor and are watched again.
     watched_again: Vec<String>,
+    /// Tasks that are over and beyond the limits of `bg clean`, and went.
+    removed: Vec<Removal>,
 }
 
 pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
@@ -126,6 +128,17 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     let host = lender.host(context);
     let started = background::start(&store, &request, &host)?;
     let watched_again = settle(&store, &host);
+    // What is over is kept within bounds; a failure of it must not stand in the way of what was started.
+    let removed = background::clean(
+        &store,
+        Limits::DEFAULT,
+        None,
+        false,
+        &*context.processes,
+        context.now(),
+    )
+    .map(|cleaned| cleaned.removed)
+    .unwrap_or_default();
     let id = started.record.id.clone();
     let ready = match &args.ready {
         None => None,
@@ -153,6 +166,13 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     for warning in &warnings {
         human.push_str(&format!("{} {warning}\n", paint(YELLOW, "warning:")));
     }
+    if !removed.is_empty() {
+        human.push_str(&format!(
+            "{} {} old tasks that were over are gone (`git takeup bg clean --help`)\n",
+            paint(DIM, "note:"),
+            removed.len()
+        ));
+    }
     if ready == Some(false) {
         human.push_str(&format!(
             "{} it did not get ready in time\n",
@@ -175,6 +195,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         ready,
         warnings,
         watched_again,
+        removed,
     };
     Ok(Reply::new(summary, &data)
         .human(human)
