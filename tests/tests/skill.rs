@@ -1,5 +1,8 @@
 //! The scripts of the skill through the real program: what a model is given in each situation.
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up ends there")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up ends there"
+)]
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};

@@ -9,6 +9,7 @@ mod bg;
 mod fingerprint;
 mod hooks;
 mod ledger;
+mod openclaw;
 mod sessions;
 mod start;
 
@@ -17,6 +18,8 @@ mod start;
 pub(crate) enum Bench {
     /// Background tasks: start, output, size of a supervisor, beside a plain redirect
     Bg(bg::Args),
+    /// Listing sessions out of a generated OpenClaw database
+    Openclaw(openclaw::Args),
     /// Listing sessions out of a generated jcode home
     Sessions(sessions::Args),
     /// Reading the ledger, adding to it, the archive, and masking secrets
@@ -36,6 +39,7 @@ pub(crate) enum Bench {
 pub(crate) fn run(bench: Bench) -> anyhow::Result<()> {
     match bench {
         Bench::Bg(args) => bg::run(&args),
+        Bench::Openclaw(args) => openclaw::run(&args),
         Bench::Sessions(args) => sessions::run(&args),
         Bench::Ledger(args) => ledger::run(&args),
         Bench::Hooks(args) => hooks::run(&args),
