@@ -63,6 +63,10 @@ fn files() -> anyhow::Result<Vec<(PathBuf, String)>> {
             serde_json::to_string_pretty(&schema)? + "\n",
         ));
     }
+    for (name, text, _) in takeup_openclaw::skills::files() {
+        let folder = Path::new("skills").join(takeup_openclaw::skills::SKILL);
+        files.push((folder.join(name), text));
+    }
     Ok(files)
 }
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod e2e;
 mod generate;
 mod soak;
 
@@ -26,6 +27,9 @@ enum Task {
     /// Run the random tests for long
     #[command(subcommand)]
     Soak(soak::Soak),
+    /// Run against real clients that are installed for it
+    #[command(subcommand)]
+    E2e(e2e::E2e),
 }
 
 fn main() -> ExitCode {
@@ -33,6 +37,7 @@ fn main() -> ExitCode {
         Task::Gen(args) => generate::run(&args),
         Task::Bench(bench) => bench::run(bench),
         Task::Soak(soak) => soak::run(soak),
+        Task::E2e(client) => e2e::run(&client),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

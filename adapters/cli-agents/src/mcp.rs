@@ -48,7 +48,7 @@ impl McpEntries {
         env: &Env,
         scope: &Scope,
         plan_of: fn(&str, &Env, &Scope) -> Result<EditPlan, AgentError>,
-    ) -> Result<EditPlan, AgentError> {
+    ) -> EditPlan {
         let mut all = EditPlan::default();
         for client in CLIENTS {
             if target(client, env, &Scope::User).is_err() {
@@ -64,7 +64,7 @@ impl McpEntries {
                 Err(error) => all.notes.push(error.to_string()),
             }
         }
-        Ok(all)
+        all
     }
 }
 
@@ -83,7 +83,7 @@ impl Agent for McpEntries {
     }
 
     fn install(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
-        let plan = Self::each(env, scope, mcp_entry_plan)?;
+        let plan = Self::each(env, scope, mcp_entry_plan);
         if plan.edits.is_empty()
             && !CLIENTS
                 .iter()
@@ -98,7 +98,7 @@ impl Agent for McpEntries {
     }
 
     fn uninstall(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
-        Self::each(env, scope, mcp_entry_removal)
+        Ok(Self::each(env, scope, mcp_entry_removal))
     }
 
     fn integration(&self, env: &Env, scope: &Scope) -> IntegrationState {

@@ -109,7 +109,7 @@ impl Agent for OpenClaw {
     }
 
     fn ladder(&self) -> Vec<Rung> {
-        ["seen", "read", "judged"]
+        ["seen", "read", "judged", "hooked", "hand-over-in"]
             .into_iter()
             .map(|rung| Rung {
                 rung,

@@ -1,0 +1,28 @@
+//! Runs against real clients, opt-in: `TAKEUP_E2E_CLIENTS` names a folder with the clients installed from their registries.
+//!
+//! ```text
+//! npm install --prefix DIR/node26 node@26
+//! PATH=DIR/node26/node_modules/node/bin:$PATH npm install --prefix DIR/openclaw openclaw@2026.9.6
+//! TAKEUP_E2E_CLIENTS=DIR unshare -rn sh -c 'ip link set lo up; cargo xtask e2e openclaw'
+//! ```
+use clap::Subcommand;
+
+mod openclaw;
+
+/// Which client
+#[derive(Debug, Subcommand)]
+pub(crate) enum E2e {
+    /// OpenClaw: skill, notice, crash, recovery turn, hand-over in, uninstall
+    Openclaw,
+}
+
+/// Runs one client's suite, or says that it skips.
+pub(crate) fn run(client: &E2e) -> anyhow::Result<()> {
+    let Some(clients) = std::env::var_os("TAKEUP_E2E_CLIENTS") else {
+        println!("skipped: TAKEUP_E2E_CLIENTS does not name a folder with the clients");
+        return Ok(());
+    };
+    match client {
+        E2e::Openclaw => openclaw::run(clients.as_ref()),
+    }
+}
