@@ -268,6 +268,11 @@ export const Takeup = async (input) => {
       output.env.TAKEUP_SESSION = argument.sessionID
       output.env.TAKEUP_AGENT = "opencode"
     },
+    // OpenCode ends in good order; a killed one says nothing.
+    dispose: async () => {
+      const ends = [...sessions.keys()].map((id) => record(id, "session-end", { reason: "exit" }))
+      await atMost(Promise.all(ends), 2000)
+    },
     tool: {
       takeup_inspect: plain("Shows which unfinished tasks may be taken up here and now, and why. Changes nothing.", ["inspect"]),
       takeup_resume: {
