@@ -308,6 +308,11 @@ pub(super) fn title(row: &Row) -> Option<String> {
         .or_else(|| (!row.title.trim().is_empty()).then(|| text::one_line(&row.title, LONGEST)))
 }
 
+/// When the last turn began: the last prompt was written.
+pub(super) fn turn_start(row: &Row) -> Option<Time> {
+    row.messages.iter().rfind(|message| message.is_user())?.at()
+}
+
 /// When anything of the session was last written: the row itself lags behind its messages.
 pub(super) fn last_write(row: &Row) -> Time {
     let of_parts = row

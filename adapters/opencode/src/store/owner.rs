@@ -98,16 +98,22 @@ impl Holders {
                     .to_owned(),
             };
         }
+        // Whoever runs a turn was there when it began.
+        let since = if ending.in_turn {
+            history::turn_start(row).unwrap_or(written)
+        } else {
+            written
+        };
         let began_later = |holder: &Holder| {
             holder
                 .process
                 .as_ref()
                 .and_then(|process| process.started_at)
-                .is_some_and(|start| start.since(written) > SLACK)
+                .is_some_and(|start| start.since(since) > SLACK)
         };
         if ending.in_turn && self.known.iter().all(began_later) {
             return dead(format!(
-                "its last turn never ended, and every process that has OpenCode's database open began after its last write ({})",
+                "its last turn never ended, and every process that has OpenCode's database open began after that turn ({})",
                 self.names()
             ));
         }

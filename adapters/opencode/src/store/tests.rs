@@ -371,11 +371,19 @@ fn a_live_owner_is_named_and_one_that_began_later_is_not_the_sessions() {
         panic!("the turn is dead")
     };
     assert!(proof.contains("began after"), "{proof}");
-    // Written while it runs.
+    // Whatever was written meanwhile: the turn began before that process did.
     let now = 1_900_000_000_000_i64;
     let db = Connection::open(home.data().join("opencode.db")).unwrap();
     db.execute("update session set time_updated = ?1", [now])
         .unwrap();
+    assert!(matches!(home.only().liveness, Liveness::Crashed { .. }));
+    // A turn that began while it runs.
+    let prompt = json!({"role": "user", "time": {"created": now}});
+    db.execute(
+        "update message set data = ?1 where id = 'msg_1'",
+        [prompt.to_string()],
+    )
+    .unwrap();
     drop(db);
     let session = home.only();
     let Liveness::Live { proof } = &session.liveness else {
