@@ -7,22 +7,30 @@
 //! ```
 use clap::Subcommand;
 
+mod model;
 mod openclaw;
+mod opencode;
 
 /// Which client
 #[derive(Debug, Subcommand)]
 pub(crate) enum E2e {
     /// OpenClaw: skill, notice, crash, recovery turn, hand-over in, uninstall
     Openclaw,
+    /// OpenCode: plugin, tools, notice, kill, take-up, refusal, removal
+    Opencode(opencode::Args),
 }
 
 /// Runs one client's suite, or says that it skips.
 pub(crate) fn run(client: &E2e) -> anyhow::Result<()> {
+    if let E2e::Opencode(args) = client {
+        return opencode::run(args);
+    }
     let Some(clients) = std::env::var_os("TAKEUP_E2E_CLIENTS") else {
         println!("skipped: TAKEUP_E2E_CLIENTS does not name a folder with the clients");
         return Ok(());
     };
     match client {
         E2e::Openclaw => openclaw::run(clients.as_ref()),
+        E2e::Opencode(args) => opencode::run(args),
     }
 }
