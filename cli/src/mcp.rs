@@ -15,6 +15,7 @@ mod place;
 mod prompts;
 mod resources;
 mod server;
+mod tasks;
 mod tools;
 
 use std::io::IsTerminal as _;

@@ -319,14 +319,14 @@ mod tests {
 
     #[test]
     fn lists_come_in_parts_and_the_parts_make_the_whole() {
-        let all: Vec<usize> = (0..47).collect();
+        let all: Vec<u64> = (0..47).collect();
         let mut seen = Vec::new();
         let mut wanted = Wanted::default();
         loop {
             let mut data = json!({ "items": all });
             let page = cut(&mut data, "items", wanted).unwrap();
             let items = data["items"].as_array().unwrap();
-            seen.extend(items.iter().map(|item| item.as_u64().unwrap() as usize));
+            seen.extend(items.iter().map(|item| item.as_u64().unwrap()));
             assert_eq!(page.total, 47);
             match page.next_offset {
                 Some(offset) => wanted.offset = offset,

@@ -90,9 +90,8 @@ impl Waiting {
 
     /// Returns what to send so that the client asks its person.
     pub(super) fn question(&self, call: &str, question: &Question) -> (InputRequests, String) {
-        let request = InputRequest::Elicitation(ElicitRequest::new(form(question)));
         let state = self.put(call, Waits::Answer(question.clone()));
-        (InputRequests::from([(FORM.to_owned(), request)]), state)
+        (InputRequests::from([request(question)]), state)
     }
 
     /// Returns what to send so that the client says its roots.
@@ -116,10 +115,7 @@ impl Waiting {
         };
         match found {
             Some((_, for_call, waits)) if for_call == call => Ok(match waits {
-                Waits::Answer(question) => {
-                    let said = answers.get(FORM).map_or(Said::Nothing, said_by_value);
-                    Came::Answer(question, said)
-                }
+                Waits::Answer(question) => Came::Answer(question, said_in(answers)),
                 Waits::Roots => Came::Roots(answers.get(ROOTS).map_or_else(Vec::new, uris)),
             }),
             _ => Err(Failure::new(
@@ -141,6 +137,17 @@ fn uris(value: &Value) -> Vec<String> {
         .flatten()
         .filter_map(|root| root.get("uri")?.as_str().map(str::to_owned))
         .collect()
+}
+
+/// Returns the question as one of the requests that an answer to the client carries.
+pub(super) fn request(question: &Question) -> (String, InputRequest) {
+    let request = InputRequest::Elicitation(ElicitRequest::new(form(question)));
+    (FORM.to_owned(), request)
+}
+
+/// Finds what the person said among a client's answers.
+pub(super) fn said_in(answers: &InputResponses) -> Said {
+    answers.get(FORM).map_or(Said::Nothing, said_by_value)
 }
 
 fn said_by_value(value: &Value) -> Said {

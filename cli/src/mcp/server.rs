@@ -9,11 +9,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, GetPromptRequestParams,
-    GetPromptResponse, Implementation, InputRequiredResult, JsonObject, ListPromptsResult,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CreateTaskResult,
+    ErrorData, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
+    Implementation, InputRequiredResult, JsonObject, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
     ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig,
+    ServerConfig, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -26,6 +27,7 @@ use takeup_core::settings::ConfirmBy;
 use super::answer::{Wanted, pack};
 use super::ask::{self, Came, Said, Waiting};
 use super::client::{Client, env_in};
+use super::tasks::Handle;
 use super::tools::{self, Call, Step, Tool};
 use super::{place, prompts, resources};
 use crate::context::Context;
@@ -128,12 +130,32 @@ impl Server {
         look: impl FnOnce(&Call) -> Result<Reply, Failure> + Send + 'static,
         context: &RequestContext<RoleServer>,
     ) -> Result<Reply, ErrorData> {
-        let roots = self.roots(context).await.unwrap_or_default();
-        let refuse = |failure: Failure| ErrorData::invalid_params(failure.message, None);
-        let call = self.call(None, None, &roots, context).map_err(refuse)?;
-        tokio::task::spawn_blocking(move || look(&call))
+        let call = self.plain_call(context).await?;
+        at_side(move || look(&call))
             .await
-            .map_err(|error| ErrorData::internal_error(error.to_string(), None))?
+            .and_then(|outcome| outcome)
+            .map_err(refuse)
+    }
+
+    /// Finds out who calls, and where, of a request that carries no arguments for it.
+    async fn plain_call(&self, context: &RequestContext<RoleServer>) -> Result<Call, ErrorData> {
+        let roots = self.roots(context).await.unwrap_or_default();
+        self.call(None, None, &roots, context).map_err(refuse)
+    }
+
+    /// Does something with a task of the extension.
+    async fn with_task<T: Send + 'static>(
+        &self,
+        id: &str,
+        context: &RequestContext<RoleServer>,
+        work: impl FnOnce(Handle, &Call) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, ErrorData> {
+        let handle = Handle::parse(id)
+            .ok_or_else(|| ErrorData::invalid_params(format!("there is no task {id:?}"), None))?;
+        let call = self.plain_call(context).await?;
+        at_side(move || work(handle, &call))
+            .await
+            .and_then(|outcome| outcome)
             .map_err(refuse)
     }
 
@@ -172,6 +194,17 @@ impl Server {
         let confirmed = tool.asks() && arguments.remove("confirmed") == Some(Value::Bool(true));
         let call = self.call(repository.as_deref(), session, &roots, context)?;
 
+        // Who can follow a task needs no call that waits: it is told where to look.
+        let follows = repository.is_none()
+            && context
+                .client_capabilities()
+                .is_some_and(|capabilities| capabilities.supports_tasks());
+        let waits = follows && tool.name == "takeup_bg_wait";
+        let (tool, arguments) = match one_to_wait_for(&arguments).filter(|_| waits) {
+            Some((show, arguments)) => (show, arguments),
+            None => (tool, arguments),
+        };
+
         let asked = said.is_some();
         let mut step = blocking(context, tool, &arguments, &call, said).await?;
         if let Step::Ask(question) = step {
@@ -201,6 +234,17 @@ impl Server {
             }
         }
         match step {
+            Step::Done(Ok(reply)) if follows => {
+                let handle = Handle::of(tool.name, &arguments, &reply)
+                    .filter(|handle| waits || !matches!(handle, Handle::Wait(_)));
+                match handle {
+                    Some(handle) => {
+                        let seen = at_side(move || handle.look(&call)).await??;
+                        Ok(CreateTaskResult::new(seen.task).into())
+                    }
+                    None => Ok(pack(Ok(reply), tool.list, wanted).into()),
+                }
+            }
             Step::Done(outcome) => Ok(pack(outcome, tool.list, wanted).into()),
             Step::Ask(question) => Err(ask::nobody(&question)),
         }
@@ -246,6 +290,30 @@ async fn blocking(
     }
 }
 
+/// Returns the look at the one background task that is to be waited for.
+fn one_to_wait_for(arguments: &JsonObject) -> Option<(&'static Tool, JsonObject)> {
+    let ids = arguments.get("ids")?.as_array()?;
+    let [Value::String(id)] = ids.as_slice() else {
+        return None;
+    };
+    let arguments = JsonObject::from_iter([("id".to_owned(), Value::String(id.clone()))]);
+    Some((tools::find("takeup_bg_show")?, arguments))
+}
+
+/// Runs something beside the protocol, which goes on being served.
+async fn at_side<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| Failure::new("bug", Exit::Bug, error.to_string()))
+}
+
+/// Says a failure where there is no tool's result to say it in.
+fn refuse(failure: Failure) -> ErrorData {
+    ErrorData::invalid_params(failure.message, None)
+}
+
 fn take_text(arguments: &mut JsonObject, name: &str) -> Result<Option<String>, Failure> {
     match arguments.remove(name) {
         None | Some(Value::Null) => Ok(None),
@@ -284,6 +352,7 @@ impl ServerHandler for Server {
             .enable_prompts()
             .enable_resources()
             .enable_tools()
+            .enable_tasks()
             .build();
         let mut info = ServerConfig::new(capabilities).with_instructions(INSTRUCTIONS);
         info.server_info =
@@ -374,6 +443,35 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         prompts::get(&request.name, request.arguments.as_ref()).map(Into::into)
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let look = |handle: Handle, call: &Call| handle.look(call);
+        let seen = self.with_task(&request.task_id, &context, look).await?;
+        Ok(GetTaskResult::new(seen))
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let answers = request.input_responses;
+        let update = move |handle: Handle, call: &Call| handle.update(&answers, call);
+        self.with_task(&request.task_id, &context, update).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let cancel = |handle: Handle, call: &Call| handle.cancel(call);
+        self.with_task(&request.task_id, &context, cancel).await
     }
 
     async fn on_roots_list_changed(&self, _context: NotificationContext<RoleServer>) {

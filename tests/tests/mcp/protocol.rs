@@ -233,3 +233,58 @@ fn prompts_and_resources_are_there() {
     assert_eq!(document["mimeType"], "text/markdown");
     assert!(document["text"].as_str().unwrap().contains("Fix login"));
 }
+
+#[test]
+fn who_declares_tasks_follows_what_outlives_the_call() {
+    let declares = || json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    for version in ["2025-11-25", NEWEST] {
+        let scratch = left();
+        scratch
+            .takeup(&["bg", "run", "--name", "long", "--", "sleep", "300"])
+            .exits(0);
+        let mut client = Client::shaken(&scratch, version, declares());
+        let get = |client: &mut Client, id: &Value| {
+            client.request("tasks/get", json!({"taskId": id}))["result"].clone()
+        };
+
+        let waits = client.call("takeup_bg_wait", json!({"ids": ["long"]}));
+        assert_eq!(waits["resultType"], "task", "{waits}");
+        assert_eq!(waits["status"], "working");
+        let id = &waits["taskId"];
+        assert_eq!(get(&mut client, id)["status"], "working");
+        // To wait no longer is not to stop what was waited for.
+        let gone = client.request("tasks/cancel", json!({"taskId": id}));
+        assert!(gone["error"].is_null(), "{gone}");
+        assert_eq!(get(&mut client, id)["status"], "working");
+        client.done("takeup_bg_stop", json!({"id": "long"}));
+        assert_eq!(get(&mut client, id)["status"], "cancelled");
+
+        let asked = client.call(
+            "takeup_review",
+            json!({"action": "request", "question": "may I deploy?", "session": "s1"}),
+        );
+        assert_eq!(asked["status"], "input_required", "{asked}");
+        let id = &asked["taskId"];
+        let waiting = get(&mut client, id);
+        let message = &waiting["inputRequests"]["yes"]["params"]["message"];
+        assert!(message.as_str().unwrap().contains("may I deploy?"));
+        let mut answer = |answer: Value| {
+            let said = json!({"taskId": id, "inputResponses": {"yes": answer}});
+            let done = client.request("tasks/update", said);
+            assert!(done["error"].is_null(), "{done}");
+            client.request("tasks/get", json!({"taskId": id}))["result"]["status"].clone()
+        };
+        assert_eq!(answer(json!({"action": "decline"})), "input_required");
+        assert_eq!(answer(json!({"action": "accept"})), "input_required");
+        let yes = json!({"action": "accept", "content": {"confirm": true}});
+        assert_eq!(answer(yes), "completed");
+        let nothing = client.request("tasks/get", json!({"taskId": "run:no-such"}));
+        assert!(nothing["error"].is_object());
+
+        let mut other = Client::shaken(&scratch, version, json!({}));
+        let refused = other.request("tasks/get", json!({"taskId": id}));
+        assert_eq!(refused["error"]["code"], -32021, "{refused}");
+        let plain = other.done("takeup_bg_wait", json!({"ids": ["long"]}));
+        assert_eq!(plain["data"]["timedOut"], false);
+    }
+}

@@ -116,6 +116,10 @@ pub(super) enum ReviewAction {
 /// Arguments of `takeup_review`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the field is the argument's name"
+)]
 pub(super) struct Review {
     /// list, request, approve or reject; the last two are decided by the person, who is asked
     #[serde(default)]

@@ -137,7 +137,7 @@ fn take_up_message(candidate: &Candidate, call: &Call) -> String {
     match (&call.agent, &call.session) {
         (Some(agent), Some(session)) => lines.push(format!("{agent}:{session} goes on with it.")),
         (Some(agent), None) => {
-            lines.push(format!("The calling session of {agent} goes on with it."))
+            lines.push(format!("The calling session of {agent} goes on with it."));
         }
         _ => lines.push("The calling session goes on with it.".to_owned()),
     }
