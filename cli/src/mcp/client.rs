@@ -22,7 +22,7 @@ struct Known {
 
 const KNOWN: &[Known] = &[
     known("claude", "claude-code", &["CLAUDE_CODE_SESSION_ID"]),
-    known("codex", "codex", &["CODEX_THREAD_ID", "CODEX_SESSION_ID"]),
+    known("codex", "codex", &["CODEX_SESSION_ID", "CODEX_THREAD_ID"]),
     known("copilot", "copilot", &["COPILOT_AGENT_SESSION_ID"]),
     known("gemini", "gemini", &[]),
     known("cursor", "cursor", &[]),
@@ -118,7 +118,7 @@ fn codex(meta: &RequestMetaObject) -> Option<(Option<String>, Vec<PathBuf>)> {
         .as_str()
         .and_then(|text| serde_json::from_str(text).ok());
     let object = parsed.as_ref().unwrap_or(value).as_object()?;
-    let session = ["thread_id", "session_id"]
+    let session = ["session_id", "thread_id"]
         .iter()
         .find_map(|key| object.get(*key)?.as_str())
         .map(str::to_owned);
@@ -211,7 +211,7 @@ mod tests {
         let env = Env::of([("CLAUDE_CODE_SESSION_ID", "outer")], "/");
         for value in [object.clone(), Value::String(object.to_string())] {
             let found = Client::of(Some("codex-mcp-client"), &env, &meta(value));
-            assert_eq!(found.session.as_deref(), Some("t"));
+            assert_eq!(found.session.as_deref(), Some("s"));
             assert_eq!(found.folders, [PathBuf::from("/w/a")]);
         }
         let broken = Client::of(Some("codex-mcp-client"), &env, &meta(json!("{")));
