@@ -14,6 +14,8 @@ mod opencode;
 /// Which client
 #[derive(Debug, Subcommand)]
 pub(crate) enum E2e {
+    /// The MCP server under Codex, Claude Code, Gemini, Copilot and Pi
+    Mcp(mcp::Args),
     /// OpenClaw: skill, notice, crash, recovery turn, hand-over in, uninstall
     Openclaw,
     /// OpenCode: plugin, tools, notice, kill, take-up, refusal, removal
