@@ -1,4 +1,7 @@
 //! Where a call is meant, and who calls.
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
 use serde_json::{Value, json};
 use takeup_tests::Scratch;
 
@@ -152,20 +155,17 @@ fn each_agent_is_known_by_its_own_signs() {
         );
         let data = answer["result"]["structuredContent"]["data"].clone();
         let session = data["identity"]["sessionId"].as_str().unwrap();
-        match expected {
-            Some((agent, id)) => {
-                assert_eq!(
-                    (data["agent"].as_str().unwrap(), session),
-                    (agent, id),
-                    "{data}"
-                );
-                assert_eq!(data["sessionMadeUp"], false);
-            }
-            None => {
-                assert_eq!(data["agent"], "gemini");
-                assert_ne!(session, "outer");
-                assert_eq!(data["sessionMadeUp"], true);
-            }
+        if let Some((agent, id)) = expected {
+            assert_eq!(
+                (data["agent"].as_str().unwrap(), session),
+                (agent, id),
+                "{data}"
+            );
+            assert_eq!(data["sessionMadeUp"], false);
+        } else {
+            assert_eq!(data["agent"], "gemini");
+            assert_ne!(session, "outer");
+            assert_eq!(data["sessionMadeUp"], true);
         }
         if name.starts_with("codex") {
             assert_eq!(data["identity"]["repositoryRoot"], other);
@@ -188,7 +188,6 @@ fn the_session_lives_as_long_as_the_client_does() {
     let Some(mut client) = python(&scratch, script) else {
         return;
     };
-    use std::io::{BufRead as _, BufReader};
     let mut line = String::new();
     BufReader::new(client.stdout.take().unwrap())
         .read_line(&mut line)
@@ -207,7 +206,6 @@ fn the_session_lives_as_long_as_the_client_does() {
 }
 
 fn python(scratch: &Scratch, script: &str) -> Option<std::process::Child> {
-    use std::process::{Command, Stdio};
     let mut command = Command::new("python3");
     scratch.dress(&mut command);
     let started = command

@@ -149,7 +149,7 @@ fn timeless(mut data: Value) -> Value {
                 map.values_mut().for_each(walk);
             }
             Value::Array(items) => items.iter_mut().for_each(walk),
-            _ => {}
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
     walk(&mut data);

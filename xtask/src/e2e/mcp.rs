@@ -60,7 +60,10 @@ const CLIENTS: [Client; 5] = [
         program: "claude",
         agent: "claude-code",
         prefix: "mcp__takeup__",
-        settings: &[(".claude.json", "{\n  \"autoUpdates\": false\n}\n")],
+        settings: &[
+            (".claude.json", "{\n  \"autoUpdates\": false\n}\n"),
+            (".claude/settings.json", "{}\n"),
+        ],
         variables: &[
             ("ANTHROPIC_BASE_URL", "http://127.0.0.1:PORT"),
             ("ANTHROPIC_API_KEY", "sk-ant-fake"),
@@ -154,17 +157,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         .canonicalize()
         .with_context(|| format!("{} is not built", args.program.display()))?;
     let bin = folder.path().join("bin");
-    std::fs::create_dir(&bin)?;
+    std::fs::create_dir_all(&bin)?;
     std::os::unix::fs::symlink(program, bin.join("git-takeup"))?;
     let mut model = Model::start(folder.path())?;
-    println!("| client | | seconds | session |\n|---|---|---|---|");
+    println!("| client | | seconds | session | without a person |\n|---|---|---|---|---|");
     let mut failed = 0;
     for client in &CLIENTS {
         if !args.only.is_empty() && !args.only.iter().any(|name| name == client.program) {
             continue;
         }
         if !args.clients.join(client.program).exists() {
-            println!("| {} | skipped: not installed | | |", client.program);
+            println!("| {} | skipped: not installed | | | |", client.program);
             continue;
         }
         let begun = Instant::now();
@@ -185,7 +188,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// One client, in a home and a repository of its own. Returns the session under which its task stands.
+/// One client, in a home and a repository of its own. Returns the session under which its task stands, and how it refused.
 fn one(client: &Client, args: &Args, folder: &Path, model: &mut Model) -> Result<String> {
     let place = Place {
         home: folder.join(client.program).join("home"),
@@ -225,15 +228,20 @@ fn one(client: &Client, args: &Args, folder: &Path, model: &mut Model) -> Result
     let turn = format!("go\n{prompt}\n");
     model.forget()?;
     place.turn(client, &turn, &fill)?;
-    let seen = model.seen()?;
+    let seen = model.seen()?.replace('\\', "");
     ensure!(
         seen.contains("resume-verification"),
         "the verdict did not reach the model"
     );
-    ensure!(
-        seen.contains("confirmation-needed"),
-        "the task was taken up, or the refusal did not reach the model"
-    );
+    // Nobody is at this client: it cannot ask, or answers the question by itself, and never with a yes.
+    let refusal = ["confirmation-needed", "declined", "not-answered"]
+        .into_iter()
+        .find(|code| {
+            // Some clients show their model the text, some the structured content.
+            let said = [format!("error ({code})"), format!("\"code\":\"{code}\"")];
+            said.iter().any(|said| seen.contains(said))
+        })
+        .context("the refusal did not reach the model")?;
     let shown = place.json(&["show", "by-the-client", "--json"])?;
     let candidate = shown
         .pointer("/data/candidates/0")
@@ -274,7 +282,7 @@ fn one(client: &Client, args: &Args, folder: &Path, model: &mut Model) -> Result
             "{name} still names our program"
         );
     }
-    Ok(session)
+    Ok(format!("{session} | {refusal}"))
 }
 
 /// Where a client runs.
