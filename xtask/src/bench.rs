@@ -8,12 +8,9 @@ use clap::Subcommand;
 mod bg;
 mod fingerprint;
 mod hooks;
-<<<<<<< HEAD
 mod ledger;
-mod openclaw;
-=======
 mod mcp;
->>>>>>> 53336a4 (xtask: the MCP server under real clients, and what it weighs)
+mod openclaw;
 mod sessions;
 mod start;
 
@@ -26,13 +23,10 @@ pub(crate) enum Bench {
     Openclaw(openclaw::Args),
     /// Listing sessions out of a generated jcode home
     Sessions(sessions::Args),
-<<<<<<< HEAD
     /// Reading the ledger, adding to it, the archive, and masking secrets
     Ledger(ledger::Args),
-=======
     /// The MCP server: start, weight, idle
     Mcp(mcp::Args),
->>>>>>> 53336a4 (xtask: the MCP server under real clients, and what it weighs)
     /// What the git hooks cost a commit
     Hooks(hooks::Args),
     /// Start-up and the plain overview, beside git itself
@@ -50,11 +44,8 @@ pub(crate) fn run(bench: Bench) -> anyhow::Result<()> {
         Bench::Bg(args) => bg::run(&args),
         Bench::Openclaw(args) => openclaw::run(&args),
         Bench::Sessions(args) => sessions::run(&args),
-<<<<<<< HEAD
         Bench::Ledger(args) => ledger::run(&args),
-=======
         Bench::Mcp(args) => mcp::run(&args),
->>>>>>> 53336a4 (xtask: the MCP server under real clients, and what it weighs)
         Bench::Hooks(args) => hooks::run(&args),
         Bench::Start(args) => start::run(&args),
         Bench::Fingerprint(args) => fingerprint::run(&args),

@@ -3,10 +3,14 @@
 //! ```text
 //! npm install --prefix DIR/node26 node@26
 //! PATH=DIR/node26/node_modules/node/bin:$PATH npm install --prefix DIR/openclaw openclaw@2026.9.6
+//! PATH=DIR/node26/node_modules/node/bin:$PATH npm install --prefix DIR/others @openai/codex @anthropic-ai/claude-code \
+//!   @google/gemini-cli @github/copilot @earendil-works/pi-coding-agent
+//! TAKEUP_E2E_CLIENTS=DIR cargo xtask e2e mcp
 //! TAKEUP_E2E_CLIENTS=DIR unshare -rn sh -c 'ip link set lo up; cargo xtask e2e openclaw'
 //! ```
 use clap::Subcommand;
 
+mod mcp;
 mod model;
 mod openclaw;
 mod opencode;
@@ -32,6 +36,7 @@ pub(crate) fn run(client: &E2e) -> anyhow::Result<()> {
         return Ok(());
     };
     match client {
+        E2e::Mcp(args) => mcp::run(args, clients.as_ref()),
         E2e::Openclaw => openclaw::run(clients.as_ref()),
         E2e::Opencode(args) => opencode::run(args),
     }

@@ -14,9 +14,6 @@ const MODEL: &str = include_str!("model.mjs");
 /// Arguments of `e2e mcp`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The folder with the clients' programs, such as `node_modules/.bin`; what is not there is skipped
-    #[arg(long, env = "TAKEUP_E2E_CLIENTS")]
-    clients: PathBuf,
     /// The program under test
     #[arg(long, default_value = "target/debug/takeup-under-test")]
     program: PathBuf,
@@ -149,8 +146,11 @@ const CLIENTS: [Client; 5] = [
     },
 ];
 
-/// Runs every client that is there.
-pub(crate) fn run(args: &Args) -> Result<()> {
+/// Runs every client that is there: below `others`, with the node of `node26`.
+pub(crate) fn run(args: &Args, clients: &Path) -> Result<()> {
+    let clients = clients.canonicalize()?;
+    let node = clients.join("node26/node_modules/node/bin");
+    let clients = clients.join("others/node_modules/.bin");
     let folder = tempfile::tempdir()?;
     let program = args
         .program
@@ -159,6 +159,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let bin = folder.path().join("bin");
     std::fs::create_dir_all(&bin)?;
     std::os::unix::fs::symlink(program, bin.join("git-takeup"))?;
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = [&bin, &node, &clients]
+        .map(|folder| folder.display().to_string())
+        .join(":")
+        + ":"
+        + &path;
     let mut model = Model::start(folder.path())?;
     println!("| client | | seconds | session | without a person |\n|---|---|---|---|---|");
     let mut failed = 0;
@@ -166,12 +172,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         if !args.only.is_empty() && !args.only.iter().any(|name| name == client.program) {
             continue;
         }
-        if !args.clients.join(client.program).exists() {
+        if !clients.join(client.program).exists() {
             println!("| {} | skipped: not installed | | | |", client.program);
             continue;
         }
         let begun = Instant::now();
-        let outcome = one(client, args, folder.path(), &mut model);
+        let outcome = one(client, &path, folder.path(), &mut model);
         let seconds = begun.elapsed().as_secs_f64();
         match outcome {
             Ok(session) => println!("| {} | passed | {seconds:.1} | {session} |", client.program),
@@ -189,16 +195,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 /// One client, in a home and a repository of its own. Returns the session under which its task stands, and how it refused.
-fn one(client: &Client, args: &Args, folder: &Path, model: &mut Model) -> Result<String> {
+fn one(client: &Client, path: &str, folder: &Path, model: &mut Model) -> Result<String> {
     let place = Place {
         home: folder.join(client.program).join("home"),
         repo: folder.join(client.program).join("repo"),
-        path: format!(
-            "{}:{}:{}",
-            folder.join("bin").display(),
-            args.clients.canonicalize()?.display(),
-            std::env::var("PATH").unwrap_or_default()
-        ),
+        path: path.to_owned(),
     };
     let fill = |text: &str| {
         text.replace("PORT", &model.port.to_string())
