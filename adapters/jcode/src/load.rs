@@ -237,10 +237,7 @@ pub(crate) fn load_with(
             issues.push(issue);
             None
         });
-        bytes
-            .as_deref()
-            .and_then(Snapshot::read)
-            .filter(|backup| backup.whole || primary.is_none())
+        bytes.as_deref().and_then(Snapshot::read)
     };
     let backup_loads =
         primary_bytes.is_some() && backup.as_ref().is_some_and(|backup| backup.loads);
@@ -408,8 +405,14 @@ fn merge(primary: Option<Snapshot>, backup: Option<Snapshot>) -> State {
         counts: snapshot.counts,
     };
     match (primary, backup) {
-        (Some(primary), Some(backup)) if !primary.whole => {
+        (Some(primary), Some(backup)) if primary.repaired => {
+            let backup_whole = backup.whole;
             let mut base = state(backup);
+            if primary.whole || (!backup_whole && primary.meta.updated_at.is_some()) {
+                base.base = primary.meta.updated_at;
+                base.meta = primary.meta;
+                base.counts = primary.counts;
+            }
             for message in primary.messages {
                 if !base.has(&message) {
                     base.salvaged.insert(name_of(&message));
