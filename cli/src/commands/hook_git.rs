@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::reply::Reply;
 
 /// The longest that git is held up; the text in the hook ends the program soon after.
-const LIMIT: Duration = Duration::from_millis(900);
+const LIMIT: Duration = Duration::from_millis(800);
 
 /// Records what a hook saw. Ends in time whatever happens, and with 0: only the text in the hook, which swallows it, is
 /// told of a failure.
@@ -34,13 +34,17 @@ pub(crate) fn run(event: String, args: Vec<OsString>, context: &Context) -> Repl
     let env = context.env.clone();
     let settings = context.settings().clone();
     let (done, ended) = mpsc::channel();
+    let heard = event.clone();
     std::thread::spawn(move || {
-        let outcome = record(&env, &settings, &event, &args, by_environment.as_ref());
+        let outcome = record(&env, &settings, &heard, &args, by_environment.as_ref());
         // Nobody listens any more when the time is over.
         let _gone = done.send(outcome);
     });
     // What has not ended by then ends with the process.
-    let recorded = ended.recv_timeout(LIMIT).unwrap_or(false);
+    let recorded = ended.recv_timeout(LIMIT).unwrap_or_else(|_| {
+        too_late(&event, context);
+        false
+    });
     Reply::silent(if recorded || !told {
         Exit::Done
     } else {
@@ -80,6 +84,27 @@ fn record(
         }
     }
     true
+}
+
+/// What a hook saw was not recorded in time. Most likely there is too much to read: a recorder, which has all the time,
+/// moves closed tasks out of the way, so that the next hook is in time.
+fn too_late(event: &str, context: &Context) {
+    let Ok(place) = discover(&context.env, &context.env.cwd) else {
+        return;
+    };
+    Ledger::at(place.state())
+        .during(format!("hook git {event}"))
+        .log(
+            &SystemClock,
+            &format!("not recorded within {} ms", LIMIT.as_millis()),
+        );
+    if place.state().exists() && hooks::recorder_is_needed(&place) {
+        // There is nobody to tell of a failure.
+        drop(
+            std::env::current_exe()
+                .and_then(|program| hooks::recorder_command(&program, &place, None).spawn()),
+        );
+    }
 }
 
 fn log(env: &Env, event: &str, error: &HookError) {

@@ -147,6 +147,37 @@ fn a_disk_that_is_full_or_read_only_and_damage_do_not_stop_a_commit() {
     assert!(said.lines().count() <= 1, "{said}");
 }
 
+/// A ledger that cannot be written in time: git goes on, it is said in one line and in the log, and a recorder is started
+/// that makes room.
+#[test]
+fn a_record_that_takes_too_long_is_given_up_and_room_is_made() {
+    let scratch = installed();
+    for n in 0..102 {
+        let task = format!("task-{n}");
+        scratch
+            .takeup(&["start", &task, "--session", "s", "--no-checks"])
+            .exits(0);
+        scratch
+            .takeup(&["abandon", &task, "--session", "s"])
+            .exits(0);
+    }
+    let never = scratch.path().join("never");
+    let fault = format!("journal-append:before=pause={}", never.display());
+    let said = commit(&scratch, |command| {
+        command.env("TAKEUP_FAULT", &fault);
+    });
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(state(&scratch.repo()).observations.is_empty());
+    let log = fs::read_to_string(scratch.repo().join(".git/takeup/log")).unwrap();
+    assert!(log.contains("not recorded within"), "{log}");
+    // The recorder meets the same fault: it waits where it would archive, until it may go on.
+    fs::write(&never, "").unwrap();
+    until("closed tasks are archived", || {
+        state(&scratch.repo()).tasks.len() == 100
+    });
+    assert_eq!(commit(&scratch, |_| {}), "");
+}
+
 /// Case P5 (b): turned off.
 #[test]
 fn turned_off_nothing_is_recorded() {
