@@ -94,13 +94,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         markdown(&rows)
     );
     for contender in &contenders {
-        match peak(&contender.make.as_ref()()) {
-            Some(kib) => println!("peak memory of {}: {} MB", contender.name, kib / 1024),
-            None => {
-                println!("peak memory: not measured (GNU time is not installed)");
-                break;
-            }
-        }
+        let Some(kib) = peak(&contender.make.as_ref()()) else {
+            println!("peak memory: not measured (GNU time is not installed)");
+            break;
+        };
+        println!("peak memory of {}: {} MB", contender.name, kib / 1024);
     }
     Ok(())
 }
