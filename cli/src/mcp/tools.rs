@@ -164,7 +164,7 @@ pub(super) fn run(tool: &Tool, arguments: JsonObject, call: &Call, yes: Option<&
             Exit::No,
             "starting commands through MCP is off",
         )
-        .hint("run it with `git takeup bg run` in a shell; the user can allow it with `git config --global takeup.mcp-run true`")));
+        .hint("run it with `git takeup bg run` in a shell; the user can allow it with `git config --global takeup.mcpRun true`")));
     }
     let words = match (tool.words)(arguments.clone(), call) {
         Ok(words) => words,
