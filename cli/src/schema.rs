@@ -1,52 +1,58 @@
 //! The JSON Schemas of all answers, generated from the types that are printed.
 use std::collections::BTreeMap;
 
-use schemars::{Schema, schema_for};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
 use takeup_core::engine;
 
 use crate::commands;
 
+/// Returns the schema of what a type is written as: what is left out when it is empty is not required.
+pub(crate) fn of<T: JsonSchema>() -> Schema {
+    SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator()
+        .into_root_schema_for::<T>()
+}
+
 /// Returns the schema of the envelope (`envelope`) and of each command's `data`, by command name.
 pub fn schemas() -> BTreeMap<&'static str, Schema> {
     let mut schemas = BTreeMap::from([
-        ("envelope", schema_for!(crate::reply::Envelope<'static>)),
-        ("abandon", schema_for!(engine::Closed)),
-        ("agents", schema_for!(commands::agents::AgentsData)),
-        (
-            "agents-edit",
-            schema_for!(commands::agents::IntegrationData),
-        ),
-        ("check", schema_for!(commands::evidence::EvidenceData)),
-        ("config", schema_for!(commands::config::ConfigData)),
-        ("demo", schema_for!(commands::demo::DemoData)),
-        ("diff", schema_for!(engine::DiffView)),
-        ("doctor", schema_for!(commands::doctor::DoctorData)),
-        ("evaluate", schema_for!(engine::Evaluation)),
-        ("evidence", schema_for!(commands::evidence::EvidenceData)),
+        ("envelope", of::<crate::reply::Envelope<'static>>()),
+        ("abandon", of::<engine::Closed>()),
+        ("agents", of::<commands::agents::AgentsData>()),
+        ("agents-edit", of::<commands::agents::IntegrationData>()),
+        ("check", of::<commands::evidence::EvidenceData>()),
+        ("config", of::<commands::config::ConfigData>()),
+        ("demo", of::<commands::demo::DemoData>()),
+        ("diff", of::<engine::DiffView>()),
+        ("doctor", of::<commands::doctor::DoctorData>()),
+        ("evaluate", of::<engine::Evaluation>()),
+        ("evidence", of::<commands::evidence::EvidenceData>()),
         (
             "fingerprint",
-            schema_for!(commands::fingerprint::FingerprintData),
+            of::<commands::fingerprint::FingerprintData>(),
         ),
-        ("finish", schema_for!(engine::Closed)),
-        ("gc", schema_for!(takeup_core::gc::Collected)),
-        ("handover", schema_for!(commands::handover::HandoverData)),
-        ("hooks-edit", schema_for!(commands::hooks::EditData)),
-        ("hooks-status", schema_for!(commands::hooks::StatusData)),
-        ("init", schema_for!(engine::Initialised)),
-        ("inspect", schema_for!(engine::Inspection)),
-        ("log", schema_for!(commands::log::LogData)),
-        ("next", schema_for!(engine::NextStep)),
-        ("note", schema_for!(commands::note::NoteData)),
-        ("overview", schema_for!(commands::overview::OverviewData)),
-        ("plan", schema_for!(commands::plan::PlanData)),
-        ("resume", schema_for!(engine::Resumed)),
-        ("review", schema_for!(commands::review::ReviewsData)),
-        ("review-edit", schema_for!(commands::review::ReviewData)),
-        ("save", schema_for!(engine::Saved)),
-        ("sessions", schema_for!(commands::sessions::SessionsData)),
-        ("show", schema_for!(engine::TaskView)),
-        ("start", schema_for!(engine::Started)),
-        ("version", schema_for!(commands::version::VersionData)),
+        ("finish", of::<engine::Closed>()),
+        ("gc", of::<takeup_core::gc::Collected>()),
+        ("handover", of::<commands::handover::HandoverData>()),
+        ("hooks-edit", of::<commands::hooks::EditData>()),
+        ("hooks-status", of::<commands::hooks::StatusData>()),
+        ("init", of::<engine::Initialised>()),
+        ("inspect", of::<engine::Inspection>()),
+        ("log", of::<commands::log::LogData>()),
+        ("next", of::<engine::NextStep>()),
+        ("note", of::<commands::note::NoteData>()),
+        ("overview", of::<commands::overview::OverviewData>()),
+        ("plan", of::<commands::plan::PlanData>()),
+        ("resume", of::<engine::Resumed>()),
+        ("review", of::<commands::review::ReviewsData>()),
+        ("review-edit", of::<commands::review::ReviewData>()),
+        ("save", of::<engine::Saved>()),
+        ("sessions", of::<commands::sessions::SessionsData>()),
+        ("show", of::<engine::TaskView>()),
+        ("start", of::<engine::Started>()),
+        ("version", of::<commands::version::VersionData>()),
     ]);
     schemas.extend(commands::bg::schemas());
     schemas

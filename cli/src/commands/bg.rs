@@ -1,7 +1,7 @@
 //! `git takeup bg`: background tasks.
 use std::path::PathBuf;
 
-use schemars::{Schema, schema_for};
+use schemars::Schema;
 use takeup_core::background::{self, Host, Store};
 use takeup_core::engine::Caller;
 use takeup_core::ids::SessionRef;
@@ -77,13 +77,13 @@ pub(crate) use check::record_check;
 /// Returns the schemas of the answers.
 pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
-        ("bg-run", schema_for!(run::RunData)),
-        ("bg-list", schema_for!(list::ListData)),
-        ("bg-show", schema_for!(show::ShowData)),
-        ("bg-output", schema_for!(output::OutputData)),
-        ("bg-wait", schema_for!(wait::WaitData)),
-        ("bg-stop", schema_for!(stop::StopData)),
-        ("bg-clean", schema_for!(clean::CleanData)),
+        ("bg-run", crate::schema::of::<run::RunData>()),
+        ("bg-list", crate::schema::of::<list::ListData>()),
+        ("bg-show", crate::schema::of::<show::ShowData>()),
+        ("bg-output", crate::schema::of::<output::OutputData>()),
+        ("bg-wait", crate::schema::of::<wait::WaitData>()),
+        ("bg-stop", crate::schema::of::<stop::StopData>()),
+        ("bg-clean", crate::schema::of::<clean::CleanData>()),
     ]
 }
 

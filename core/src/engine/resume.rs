@@ -13,6 +13,7 @@ use crate::identity::{Identity, OpenEffect, Task};
 use crate::ids::{SessionId, SessionRef, TaskId};
 use crate::ledger::{Change, State, Transition, View};
 use crate::names;
+use crate::paths::text_of_path;
 use crate::plan::{Check, Plan};
 use crate::process::Liveness;
 use crate::status::{self, Event, Status};
@@ -85,17 +86,26 @@ pub struct Resumed {
 
 /// Takes a task up.
 pub fn resume(engine: &Engine<'_>, request: &ResumeRequest) -> Result<Resumed, EngineError> {
-    let site = Site::open_used(engine).or_else(|error| {
-        // Work that only an agent's own store knows can be taken up where takeup was never used; confirming makes the ledger.
-        if request.confirm == Confirm::No {
-            Err(error)
-        } else {
-            Site::open_or_init(engine)
+    let site = Site::open(engine)?;
+    take_up(engine, request, &site).map_err(|error| match error {
+        EngineError::NoTask(_) | EngineError::NoTasks | EngineError::NoSession(_)
+            if !site.is_used() =>
+        {
+            EngineError::NotInitialised(text_of_path(&site.place().root))
         }
-    })?;
+        error => error,
+    })
+}
+
+fn take_up(
+    engine: &Engine<'_>,
+    request: &ResumeRequest,
+    site: &Site,
+) -> Result<Resumed, EngineError> {
     let to = request.to.as_deref();
     let mut caller = Caller::find(engine, to, request.agent.as_deref(), request.pid)?;
-    let look = site.look(engine, request.confirm != Confirm::No, request.verify)?;
+    let keep = site.is_used() && request.confirm != Confirm::No;
+    let look = site.look(engine, keep, request.verify)?;
     let mut made_up = None;
     for _ in 0..TRIES {
         let view = site.ledger.read()?;
@@ -120,8 +130,8 @@ pub fn resume(engine: &Engine<'_>, request: &ResumeRequest) -> Result<Resumed, E
                 SessionId::new(name.as_str())?,
             ));
         }
-        if let Some(answer) = attempt(engine, request, &site, &caller, &look, &view)? {
-            effects::settle(engine, &site, &caller.actor())?;
+        if let Some(answer) = attempt(engine, request, site, &caller, &look, &view)? {
+            effects::settle(engine, site, &caller.actor())?;
             return Ok(answer);
         }
     }
@@ -151,6 +161,8 @@ fn attempt(
     )?;
     let task_id = candidate.identity.task_id.clone();
     permit(&candidate, request, &target)?;
+    // Work that only an agent's own store knows can be taken up where takeup was never used: the yes makes the ledger.
+    site.make_tokens(engine)?;
 
     let at = engine.clock.now();
     let compatible = candidate.verdict == Verdict::ResumeVerification;

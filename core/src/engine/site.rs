@@ -41,18 +41,24 @@ impl Site {
     /// Opens the place of the call for writing: makes the tokens where there are none.
     pub fn open_or_init(engine: &Engine<'_>) -> Result<Self, EngineError> {
         let mut site = Self::open(engine)?;
-        if site.tokens.repository.is_none() || site.tokens.worktree.is_none() {
-            repository::create_tokens(site.place())?;
-            site.tokens = repository::tokens(site.place())?;
+        site.make_tokens(engine)?;
+        site.tokens = repository::tokens(site.place())?;
+        Ok(site)
+    }
+
+    /// Makes the tokens of the place on disk where there are none.
+    pub(super) fn make_tokens(&self, engine: &Engine<'_>) -> Result<(), EngineError> {
+        if self.tokens.repository.is_none() || self.tokens.worktree.is_none() {
+            repository::create_tokens(self.place())?;
             // The index of places is a convenience; a home that cannot be written is no reason to fail.
             let _added = repository::add_place(
                 engine.env,
-                site.place(),
-                &site.place_record()?,
+                self.place(),
+                &self.place_record()?,
                 engine.clock.now(),
             );
         }
-        Ok(site)
+        Ok(())
     }
 
     /// Opens the place of the call and demands that takeup is used there.
