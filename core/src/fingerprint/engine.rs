@@ -269,7 +269,7 @@ pub(super) fn scan(
     cache: Option<&Path>,
 ) -> Result<Scan, Stop> {
     let mut programs = 0;
-    let settings = Settings::read(place, options, &mut programs)?;
+    let settings = Settings::read(place, options, cache.and_then(Path::parent), &mut programs)?;
     let hash_len = if settings.sha256 { 32 } else { 20 };
     let kind = if settings.sha256 {
         gix_hash::Kind::Sha256

@@ -230,6 +230,10 @@ impl Walk {
         let mut problems = String::new();
         for (name, look) in &looks {
             let seen = look.record.fingerprint.as_ref().map(Fingerprint::tree);
+            // The method of last resort may say that it cannot tell: git complains of links that go in circles.
+            if *name == "git" && seen.is_none() {
+                continue;
+            }
             if seen != Some(judged.as_str()) {
                 let _: std::fmt::Result = writeln!(
                     problems,

@@ -403,6 +403,31 @@ impl Writer {
     }
 }
 
+/// Returns what git program `meta` said where its system-wide settings are, if that was put down at `path`.
+pub(super) fn system_file(path: &Path, meta: &Meta) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let bytes = crate::files::read_bounded(path, 1 << 16).ok()??;
+    let mut cursor = Cursor {
+        bytes: &bytes,
+        at: 0,
+    };
+    let sum: [u8; 32] = cursor.array()?;
+    if Sha256::digest(bytes.get(32..)?).as_slice() != sum || !same(&cursor.meta()?, meta) {
+        return None;
+    }
+    Some(std::ffi::OsStr::from_bytes(bytes.get(cursor.at..)?).into())
+}
+
+/// Puts down where the git program `meta` has its system-wide settings.
+pub(super) fn store_system_file(path: &Path, meta: &Meta, file: &[u8]) {
+    let mut rest = Vec::new();
+    put_meta(&mut rest, meta);
+    rest.extend_from_slice(file);
+    let mut out = Sha256::digest(&rest).to_vec();
+    out.extend(rest);
+    drop(write_beside(path, &out));
+}
+
 /// Writes without waiting for the disk: a cache that is torn has a wrong checksum.
 fn write_beside(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     use std::io::Write as _;

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::Stop;
+use super::stat::Meta;
 use crate::env::Env;
 use crate::fingerprint::git::{Git, split_at_byte};
 use crate::fingerprint::options::Options;
@@ -63,9 +64,15 @@ impl Settings {
     pub(super) fn read(
         place: &Place,
         options: &Options<'_>,
+        folder: Option<&Path>,
         programs: &mut u64,
     ) -> Result<Self, Stop> {
-        let read = match system_file(options.env) {
+        let program = program(options.env);
+        let system = match system_file(options.env, program.as_deref()) {
+            System::Unknown => said_by_git(place, options, program.as_deref(), folder, programs)?,
+            known => known,
+        };
+        let read = match system {
             System::None => Some(files(place, options.env, None)),
             System::File(path) => Some(files(place, options.env, Some(&path))),
             System::Unknown => None,
@@ -83,10 +90,15 @@ impl Settings {
                 return Err(Stop::Unsupported(format!("{}: {why}", path.display())));
             }
         };
-        Self::of(&values, place, options.env)
+        Self::of(&values, place, options.env, program.as_deref())
     }
 
-    fn of(values: &[Value], place: &Place, env: &Env) -> Result<Self, Stop> {
+    fn of(
+        values: &[Value],
+        place: &Place,
+        env: &Env,
+        program: Option<&Path>,
+    ) -> Result<Self, Stop> {
         let last = |key: &str| {
             values
                 .iter()
@@ -177,7 +189,12 @@ impl Settings {
         };
         let mut attributes = Vec::new();
         if !env.text("GIT_ATTR_NOSYSTEM").is_some_and(truthy) {
+            // Which of them git reads depends on how it was built; one too many is no harm.
             attributes.push(PathBuf::from("/etc/gitattributes"));
+            attributes.push(PathBuf::from("/usr/local/etc/gitattributes"));
+            if let Some(prefix) = program.and_then(Path::parent).and_then(Path::parent) {
+                attributes.push(prefix.join("etc/gitattributes"));
+            }
         }
         attributes.extend(path_of("core.attributesfile", "git/attributes")?);
         Ok(Self {
@@ -239,19 +256,57 @@ enum System {
     Unknown,
 }
 
-fn system_file(env: &Env) -> System {
+/// Finds the git program as it is found when it is started.
+fn program(env: &Env) -> Option<PathBuf> {
+    std::env::split_paths(env.var("PATH")?)
+        .map(|folder| folder.join("git"))
+        .find(|path| path.is_file())
+}
+
+/// Asks git where its system-wide settings are, once for each git program.
+fn said_by_git(
+    place: &Place,
+    options: &Options<'_>,
+    program: Option<&Path>,
+    folder: Option<&Path>,
+    programs: &mut u64,
+) -> Result<System, Stop> {
+    let Some(meta) = program
+        .and_then(|program| rustix::fs::stat(program).ok())
+        .map(|stat| Meta::of(&stat))
+    else {
+        return Ok(System::Unknown);
+    };
+    let noted = folder.map(|folder| folder.join("look-git.cache"));
+    if let Some(path) = noted
+        .as_deref()
+        .filter(|_| options.use_cache && !options.verify)
+        && let Some(file) = super::cache::system_file(path, &meta)
+    {
+        return Ok(System::File(file));
+    }
+    let mut git = Git::new(place, options);
+    let answer = git.run(&["var", "GIT_CONFIG_SYSTEM"], b"", None)?;
+    *programs += git.started;
+    let file = answer.stdout.strip_suffix(b"\n").unwrap_or_default();
+    // Before 2.42 git does not say.
+    if !answer.ok || !file.starts_with(b"/") || file.contains(&b'\n') {
+        return Ok(System::Unknown);
+    }
+    if let Some(path) = noted.filter(|_| options.write_cache) {
+        super::cache::store_system_file(&path, &meta, file);
+    }
+    Ok(System::File(OsStr::from_bytes(file).into()))
+}
+
+fn system_file(env: &Env, program: Option<&Path>) -> System {
     if env.text("GIT_CONFIG_NOSYSTEM").is_some_and(truthy) {
         return System::None;
     }
     if let Some(path) = env.var("GIT_CONFIG_SYSTEM") {
         return System::File(PathBuf::from(path));
     }
-    let program = env.var("PATH").and_then(|path| {
-        std::env::split_paths(path)
-            .map(|folder| folder.join("git"))
-            .find(|path| path.is_file())
-    });
-    match program.as_deref().and_then(Path::to_str) {
+    match program.and_then(Path::to_str) {
         Some("/usr/bin/git" | "/bin/git") => System::File(PathBuf::from("/etc/gitconfig")),
         _ => System::Unknown,
     }
