@@ -87,13 +87,18 @@ pub struct Resumed {
 /// Takes a task up.
 pub fn resume(engine: &Engine<'_>, request: &ResumeRequest) -> Result<Resumed, EngineError> {
     let site = Site::open(engine)?;
-    take_up(engine, request, &site).map_err(|error| match error {
+    let error = match take_up(engine, request, &site) {
+        Ok(resumed) => return Ok(resumed),
+        Err(error) => error,
+    };
+    let nothing_found = matches!(
+        error,
         EngineError::NoTask(_) | EngineError::NoTasks | EngineError::NoSession(_)
-            if !site.is_used() =>
-        {
-            EngineError::NotInitialised(text_of_path(&site.place().root))
-        }
-        error => error,
+    );
+    Err(if nothing_found && !site.is_used() {
+        EngineError::NotInitialised(text_of_path(&site.place().root))
+    } else {
+        error
     })
 }
 

@@ -53,10 +53,12 @@ fn cached(repo: &Repo) -> Look {
 
 /// Looks with the cache until it has nothing left to learn.
 fn learned(repo: &Repo) -> Counters {
+    // What changed within the last 50 ms is not remembered yet.
+    let settled = std::time::Instant::now() + std::time::Duration::from_millis(150);
     let mut last = cached(repo).counters;
-    for _ in 0..2_000 {
+    for _ in 0..20_000 {
         let now = cached(repo).counters;
-        if now == last && now.files_read == 0 {
+        if now == last && now.files_read == 0 && std::time::Instant::now() > settled {
             return now;
         }
         last = now;
