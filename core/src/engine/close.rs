@@ -7,12 +7,16 @@ use super::prove::{CheckView, check_views};
 use super::start::record;
 use super::{Caller, Engine, EngineError, PATIENCE, Site, effects, select};
 use crate::fingerprint::{Look, ProvenanceEvent};
+use crate::gc::{self, Limits};
 use crate::identity::Note;
 use crate::ids::{ReviewId, TaskId};
 use crate::ledger::{Change, TaskEntry, Transition, View};
 use crate::plan::Proof;
 use crate::review::ReviewState;
 use crate::status::{self, Event};
+
+/// So many closed tasks beyond the limit are waited for, so that not every close tidies.
+const SLACK: usize = 50;
 
 /// What `finish` is given.
 #[derive(Clone, Debug, Default)]
@@ -108,6 +112,7 @@ pub fn finish(engine: &Engine<'_>, request: &FinishRequest) -> Result<Closed, En
     })?;
     let (identity, task, evidence) = committed.value;
     effects::mirror(engine, &site, &identity, &task);
+    tidy(engine, &site);
     Ok(Closed {
         identity: IdentityView::of(&identity, &task.title),
         not_proved: not_proved(&evidence),
@@ -120,6 +125,22 @@ fn not_proved(evidence: &[CheckView]) -> Option<String> {
     evidence
         .is_empty()
         .then(|| "no check was planned, so nothing was proved".to_owned())
+}
+
+/// Moves old closed tasks into the archive when there are many, so that what every command reads stays small. The task is
+/// closed already: where tidying fails, a later call or `gc` does it.
+fn tidy(engine: &Engine<'_>, site: &Site) {
+    let limits = Limits::DEFAULT;
+    let closed = site
+        .view
+        .state
+        .tasks
+        .values()
+        .filter(|entry| entry.is_closed())
+        .count();
+    if closed > limits.closed_number + SLACK {
+        let _later = gc::tidy(&site.ledger, engine.clock, limits);
+    }
 }
 
 /// Finds the answer of an earlier, equal call: closing twice closes once.
@@ -318,6 +339,7 @@ pub fn abandon(engine: &Engine<'_>, request: &AbandonRequest) -> Result<Closed, 
     })?;
     let (identity, task) = committed.value;
     effects::mirror(engine, &site, &identity, &task);
+    tidy(engine, &site);
     Ok(Closed {
         identity: IdentityView::of(&identity, &task.title),
         evidence: Vec::new(),

@@ -1,6 +1,6 @@
 //! Effects on the agents' own files: decided in the ledger, applied after, and applied by the next call where that failed.
 use super::{Engine, EngineError, PATIENCE, Site};
-use crate::agent::Effect;
+use crate::agent::{AgentError, Effect};
 use crate::identity::{Identity, Task};
 use crate::ids::AgentId;
 use crate::ledger::{Actor, Change, PendingEffect, Transition};
@@ -46,10 +46,13 @@ pub(super) fn settle(engine: &Engine<'_>, site: &Site, actor: &Actor) -> Result<
         else {
             continue;
         };
-        if agent
-            .apply(engine.env, site.place(), &pending.effect)
-            .is_ok()
-        {
+        let applied = agent.apply(engine.env, site.place(), &pending.effect);
+        // A conflict is final: somebody else decided there first, and trying again finds the same.
+        if matches!(applied, Ok(()) | Err(AgentError::Conflict { .. })) {
+            if let Err(error) = applied {
+                site.ledger
+                    .log(engine.clock, &format!("{}: {error}", pending.agent));
+            }
             done.push(Change::Applied {
                 effect_id: pending.effect_id.clone(),
             });

@@ -123,12 +123,8 @@ pub enum DeviationKind {
 pub enum Method {
     /// The project's own engine.
     Engine,
-    /// libgit2.
-    Libgit2,
     /// The `git` program.
     Git,
-    /// git's file-system monitor said what changed.
-    Monitor,
 }
 
 /// What a look cost. Tests state on these what must not happen.

@@ -446,7 +446,8 @@ mod tests {
 
     #[test]
     fn directories_are_in_the_order_of_an_index() {
-        let sorted = ["", "a-b", "a", "a/b", "a/b/c", "a.b", "a0", "b"];
+        // As `a-b/x`, `a.b/x`, `a/x` stand in an index: each folder as if it ended in a slash.
+        let sorted = ["", "a-b", "a.b", "a", "a/b", "a/b/c", "a0", "b"];
         for (i, a) in sorted.iter().enumerate() {
             for (j, b) in sorted.iter().enumerate() {
                 assert_eq!(order(a.as_bytes(), b.as_bytes()), i.cmp(&j), "{a} {b}");
