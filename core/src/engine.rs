@@ -3,6 +3,7 @@
 //! Each goes the same way: gather facts (repository, fingerprint, ledger, agents), apply a pure rule, append one line,
 //! return an outcome. Nothing slow happens while the ledger's lock is held.
 mod caller;
+mod candidate;
 mod candidates;
 mod changes;
 mod close;
@@ -24,7 +25,7 @@ mod views;
 use std::time::Duration;
 
 pub use caller::Caller;
-pub use candidates::{Candidate, IdentityView, ReasonView, RecordView};
+pub use candidate::{Candidate, IdentityView, ReasonView, RecordView};
 pub use changes::{Changed, ChangedPlace, Changes, Verb};
 pub use close::{AbandonRequest, Closed, FinishRequest, abandon, finish};
 pub use diff::{DiffView, PathPatch, diff};

@@ -2,7 +2,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::candidates::IdentityView;
+use super::candidate::IdentityView;
 use super::prove::{CheckView, check_views};
 use super::start::record;
 use super::{Caller, Engine, EngineError, PATIENCE, Site, effects, select};

@@ -4,7 +4,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::candidates::RecordView;
+use super::candidate::RecordView;
 use super::changes::{Changes, between};
 use super::{Caller, Engine, EngineError, Site, select};
 use crate::files::read_bounded;

@@ -2,7 +2,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::candidates::{Candidate, Gatherer};
+use super::candidate::Candidate;
+use super::candidates::Gatherer;
 use super::{Caller, Engine, EngineError, Site, select};
 use crate::fingerprint::Look;
 use crate::issue::Issue;

@@ -2,7 +2,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::candidates::IdentityView;
+use super::candidate::IdentityView;
 use super::close::entry_of;
 use super::start::record;
 use super::views::NextView;

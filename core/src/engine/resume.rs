@@ -2,7 +2,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::candidates::{Candidate, Gatherer, IdentityView, Source};
+use super::candidate::{Candidate, IdentityView, Source};
+use super::candidates::Gatherer;
 use super::start::record;
 use super::views::NextView;
 use super::{Caller, Changes, Choice, Engine, EngineError, PATIENCE, Site, effects, select};

@@ -2,7 +2,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::candidates::IdentityView;
+use super::candidate::IdentityView;
 use super::{Caller, Engine, EngineError, PATIENCE, Site, select};
 use crate::boundary::Boundary;
 use crate::fingerprint::{Look, Provenance, ProvenanceEvent};

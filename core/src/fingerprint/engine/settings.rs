@@ -70,7 +70,7 @@ impl Settings {
         let program = program(options.env);
         let system = match system_file(options.env, program.as_deref()) {
             System::Unknown => said_by_git(place, options, program.as_deref(), folder, programs)?,
-            known => known,
+            known @ (System::None | System::File(_)) => known,
         };
         let read = match system {
             System::None => Some(files(place, options.env, None)),
