@@ -31,3 +31,154 @@ fn wrong_usage_is_exit_2_and_json_when_asked() {
         .json();
     assert_eq!(answer["error"]["code"], "usage");
 }
+
+#[test]
+fn the_demo_plays_the_whole_story_and_touches_nothing_else() {
+    let scratch = Scratch::new(PROGRAM);
+    let before = takeup_tests::picture(&scratch.path(), &|_| false);
+    let answer = scratch.takeup(&["demo", "--json"]).exits(0).json();
+    let steps = answer["data"]["steps"].as_array().unwrap();
+    let verdicts: Vec<&str> = steps
+        .iter()
+        .filter_map(|step| step["verdict"].as_str())
+        .collect();
+    assert_eq!(verdicts, ["in-use", "stale-task", "resume-verification"]);
+    let mut takers: Vec<i64> = steps
+        .iter()
+        .filter(|step| step["title"] == "a taker")
+        .filter_map(|step| step["exit"].as_i64())
+        .collect();
+    takers.sort_unstable();
+    assert_eq!(takers, [0, 5]);
+    let changed =
+        takeup_tests::differences(&before, &takeup_tests::picture(&scratch.path(), &|_| false));
+    assert!(changed.is_empty(), "{changed:#?}");
+}
+
+/// Checks `data` of an answer, and its envelope, against the schemas that are kept in the repository.
+fn fits(schema: &str, answer: &serde_json::Value) {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/schemas");
+    for (name, value) in [("envelope", answer), (schema, &answer["data"])] {
+        let mut schemas = boon::Schemas::new();
+        let index = boon::Compiler::new()
+            .compile(&format!("{folder}/{name}.json"), &mut schemas)
+            .unwrap();
+        if let Err(error) = schemas.validate(value, index) {
+            panic!("{schema} does not fit {name}: {error:#}\n{value:#}");
+        }
+    }
+}
+
+#[test]
+fn every_answer_fits_its_schema() {
+    let scratch = Scratch::new(PROGRAM);
+    let long = [
+        "start",
+        "a task",
+        "--session",
+        "s1",
+        "--check",
+        "true",
+        "--allow",
+        "src/",
+        "--avoid",
+        "x",
+    ];
+    for (schema, exit, words) in [
+        ("init", 0, &["init"][..]),
+        ("start", 0, &long),
+        ("note", 0, &["note", "hello", "--session", "s1"]),
+        ("plan", 0, &["plan"]),
+        ("check", 0, &["check", "--session", "s1", "--planned", "1"]),
+        (
+            "evidence",
+            0,
+            &[
+                "evidence",
+                "add",
+                "--command",
+                "x",
+                "--exit-code",
+                "1",
+                "--session",
+                "s1",
+            ],
+        ),
+        ("save", 0, &["save", "--session", "s1"]),
+        ("inspect", 0, &["inspect"]),
+        ("overview", 0, &[]),
+        (
+            "resume",
+            0,
+            &[
+                "resume",
+                "a-task",
+                "--from",
+                "s1",
+                "--to",
+                "s2",
+                "--confirm",
+            ],
+        ),
+        ("evaluate", 0, &["evaluate", "a-task", "--session", "s2"]),
+        (
+            "review-edit",
+            0,
+            &["review", "request", "why?", "--session", "s2"],
+        ),
+        ("review", 0, &["review", "list"]),
+        (
+            "review-edit",
+            0,
+            &["review", "approve", "a-task", "--confirm"],
+        ),
+        ("show", 0, &["show", "a-task"]),
+        ("log", 0, &["log", "a-task"]),
+        ("diff", 0, &["diff", "a-task"]),
+        ("handover", 0, &["handover", "a-task"]),
+        ("next", 0, &["next", "a-task", "--session", "s2"]),
+        ("start", 0, &["start", "b", "--session", "s3"]),
+        ("abandon", 0, &["abandon", "b", "--session", "s3"]),
+        ("fingerprint", 0, &["fingerprint"]),
+        ("sessions", 0, &["sessions"]),
+        ("agents", 0, &["agents"]),
+        ("agents-edit", 0, &["agents", "status", "opencode"]),
+        ("hooks-status", 1, &["hooks", "status"]),
+        ("hooks-edit", 0, &["hooks", "install", "--dry-run"]),
+        ("gc", 0, &["gc"]),
+        ("config", 0, &["config"]),
+        ("bg-list", 0, &["bg", "list"]),
+        ("version", 0, &["version"]),
+    ] {
+        let ran = scratch.takeup(&[words, &["--json"]].concat());
+        assert_eq!(ran.code, exit, "{words:?}: {}{}", ran.stdout, ran.stderr);
+        fits(schema, &ran.json());
+    }
+    let doctor = scratch.takeup(&["doctor", "--json"]);
+    fits("doctor", &doctor.json());
+}
+
+#[test]
+fn options_behind_a_note_are_options() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch
+        .takeup(&["start", "t", "--session", "s1", "--no-checks"])
+        .exits(0);
+    let noted = scratch
+        .takeup(&["note", "two words", "more", "--session", "s1", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(noted["data"]["note"]["text"], "two words more");
+    let noted = scratch
+        .takeup(&[
+            "note",
+            "--session",
+            "s1",
+            "--json",
+            "--",
+            "-begins with a dash",
+        ])
+        .exits(0)
+        .json();
+    assert_eq!(noted["data"]["note"]["text"], "-begins with a dash");
+}

@@ -16,8 +16,8 @@ use crate::reply::{Failure, Reply};
     after_help = "Examples:\n  git takeup note 'the flaky test is not ours'\n  git takeup note --task fix-login -    # the text comes from standard input"
 )]
 pub(crate) struct Args {
-    /// The text, or - for standard input
-    #[arg(value_name = "TEXT", required = true, num_args = 1.., allow_hyphen_values = true)]
+    /// The text, or - for standard input; a text that begins with a dash goes behind --
+    #[arg(value_name = "TEXT", required = true, num_args = 1..)]
     text: Vec<String>,
 
     /// The task
