@@ -7,8 +7,12 @@ mod outcomes;
 mod proof;
 #[path = "cases/races.rs"]
 mod races;
+#[path = "cases/random.rs"]
+mod random;
 #[path = "cases/reviews.rs"]
 mod reviews;
+#[path = "cases/shown.rs"]
+mod shown;
 #[path = "cases/untouched.rs"]
 mod untouched;
 
