@@ -51,7 +51,14 @@ fn play(seed: u64) {
     // The check passes on even contents: it looks at a file that says so, and changes nothing.
     let write = |content: u64| {
         scratch.write("a.txt", format!("{content}\n"));
-        scratch.write("even", if content % 2 == 0 { "yes\n" } else { "no\n" });
+        scratch.write(
+            "even",
+            if content.is_multiple_of(2) {
+                "yes\n"
+            } else {
+                "no\n"
+            },
+        );
     };
     write(0);
     scratch
@@ -82,7 +89,7 @@ fn play(seed: u64) {
                 model.saved.insert(holder, model.content);
             }
             3 | 4 => {
-                let passes = model.content % 2 == 0;
+                let passes = model.content.is_multiple_of(2);
                 let exit = i32::from(!passes);
                 scratch
                     .takeup(&["check", "--session", &holder, "--planned", "1"])
