@@ -132,7 +132,7 @@ fn left(found: &Candidate, now: Time) -> String {
                 || "no commit".to_owned(),
                 |head| head.chars().take(10).collect(),
             );
-            let branch = left.branch.as_deref().unwrap_or("a detached HEAD");
+            let branch = text::one_line(left.branch.as_deref().unwrap_or("a detached HEAD"), 200);
             let after = left
                 .after
                 .as_ref()
@@ -201,7 +201,11 @@ pub(crate) fn changed(changes: &Changes, most: usize) -> String {
         out.push_str(&field(
             label,
             COLUMN,
-            &format!("{id} {} ({})", commit.subject, commit.author),
+            &format!(
+                "{id} {} ({})",
+                text::one_line(&commit.subject, 300),
+                text::one_line(&commit.author, 100)
+            ),
         ));
     }
     let more = changes.commits.len().saturating_sub(5);
@@ -229,7 +233,10 @@ pub(crate) fn changed_line(changed: &Changed) -> String {
     let note = paint(DIM, format!("({}{outside})", changed.place.code()));
     format!(
         "{verb} {} {note}",
-        cut(&changed.path, width().saturating_sub(COLUMN + 30).max(20))
+        cut(
+            &text::one_line(&changed.path, 4_096),
+            width().saturating_sub(COLUMN + 30).max(20)
+        )
     )
 }
 

@@ -78,7 +78,7 @@ pub fn prove<'a>(
 ) -> (Proof, Option<&'a Evidence>) {
     let mut runs = evidence
         .iter()
-        .filter(|run| run.command == check.command)
+        .filter(|run| run.command == check.command && !run.command.contains("[redacted:"))
         .rev()
         .peekable();
     let Some(last) = runs.peek().copied() else {

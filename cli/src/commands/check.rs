@@ -55,9 +55,11 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         Some(number) => by_number(&plan, number)?,
         None => by_words(&plan, args.command),
     };
-    let must_fail = args
-        .must_fail
-        .or_else(|| check.as_ref().and_then(|check| check.must_fail.clone()));
+    // The plan's own control counts: a caller cannot put another in its place.
+    let must_fail = check
+        .as_ref()
+        .and_then(|check| check.must_fail.clone())
+        .or(args.must_fail);
     let before = engine::present(&engine)?;
     let started_at = context.now();
     let seen = watch::run(&words, context.json).map_err(|error| {
@@ -125,7 +127,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         notes.push_str(&format!(
             "{} not in the plan; add it with {}\n",
             paint(DIM, "takeup:"),
-            paint(CYAN, add)
+            paint(CYAN, takeup_core::text::one_line(&add, 2_000))
         ));
     }
     if !context.json {

@@ -140,6 +140,14 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     if let Some(path) = &args.output
         && !args.dry_run
     {
+        if path.symlink_metadata().is_ok() {
+            return Err(Failure::new(
+                "file-exists",
+                Exit::No,
+                format!("{} is there already", path.display()),
+            )
+            .hint("name another file, or remove that one first"));
+        }
         write_atomic(path, markdown.as_bytes(), 0o600)?;
         text = format!("{summary} written to {}", path.display());
     }

@@ -86,11 +86,14 @@ pub(crate) fn page(found: &Inspection, context: &Context, all: bool) -> String {
         || "no commit".to_owned(),
         |head| head.chars().take(10).collect(),
     );
-    let branch = found
-        .repository
-        .branch
-        .as_deref()
-        .unwrap_or("detached HEAD");
+    let branch = text::one_line(
+        found
+            .repository
+            .branch
+            .as_deref()
+            .unwrap_or("detached HEAD"),
+        200,
+    );
     let operation = found
         .repository
         .operation

@@ -49,7 +49,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         .map(|identity| identity.task_id.as_str())
         .collect();
     let print = saved.fingerprint.as_deref().map_or_else(
-        || "nothing".to_owned(),
+        || "that could not be seen whole".to_owned(),
         |print| print.chars().take(10).collect(),
     );
     let summary = match (saved.wrote, saved.ended) {

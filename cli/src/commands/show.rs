@@ -51,10 +51,18 @@ fn page(view: &TaskView, context: &Context) -> String {
         out.push_str(&field("  archived", 11, "yes"));
     }
     if !view.boundary.allowed.is_empty() {
-        out.push_str(&field("  may edit", 11, &view.boundary.allowed.join(" ")));
+        out.push_str(&field(
+            "  may edit",
+            11,
+            &text::one_line(&view.boundary.allowed.join(" "), 2_000),
+        ));
     }
     if !view.boundary.avoided.is_empty() {
-        out.push_str(&field("  avoids", 11, &view.boundary.avoided.join(" ")));
+        out.push_str(&field(
+            "  avoids",
+            11,
+            &text::one_line(&view.boundary.avoided.join(" "), 2_000),
+        ));
     }
     match (view.plan.checks.is_empty(), view.plan.no_checks) {
         (true, true) => out.push_str(&field("  plan", 11, "nothing has to be proved")),

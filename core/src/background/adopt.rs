@@ -1,6 +1,6 @@
 //! Taking a process under watch that runs already.
 use super::record::{Record, State, VERSION};
-use super::start::{Answer, Host, Order, Started, launch, new_id};
+use super::start::{Answer, Host, Order, Started, launch, new_id, shown_name};
 use super::store::{BackgroundError, Store};
 use crate::ids::SessionRef;
 use crate::paths;
@@ -25,6 +25,10 @@ pub fn adopt(
     if details.user != rustix::process::geteuid().as_raw() {
         return Err(BackgroundError::ForeignProcess(pid));
     }
+    let above = crate::process::ancestors(host.processes, std::process::id()).unwrap_or_default();
+    if pid <= 1 || pid == std::process::id() || above.iter().any(|ancestor| ancestor.is(&process)) {
+        return Err(BackgroundError::Above(pid));
+    }
     store.make()?;
     let (id, made) = new_id(store, now)?;
     let words: Vec<String> = details
@@ -35,7 +39,7 @@ pub fn adopt(
     let record = Record {
         version: VERSION,
         id,
-        name: name.map_or(made, str::to_owned),
+        name: name.map_or(made, |name| shown_name(name, host.masker)),
         command: host.masker.command(&words).line(),
         cwd: details
             .cwd

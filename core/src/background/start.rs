@@ -169,7 +169,10 @@ pub fn start(
         .collect();
     let mut record = Record {
         version: VERSION,
-        name: request.name.clone().unwrap_or(made),
+        name: request
+            .name
+            .as_deref()
+            .map_or(made, |name| shown_name(name, host.masker)),
         id,
         command: host.masker.command(&shown).line(),
         cwd: paths::text_of_path(&request.cwd),
@@ -412,4 +415,9 @@ fn lingers() -> bool {
             (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
         });
     name.is_some_and(|name| Path::new("/var/lib/systemd/linger").join(name).exists())
+}
+
+/// Makes a name fit to be kept and shown: one line, without control characters, secrets masked.
+pub(super) fn shown_name(name: &str, masker: &Masker) -> String {
+    crate::text::one_line(&masker.text(name).text, 120)
 }

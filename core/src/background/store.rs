@@ -72,6 +72,11 @@ pub enum BackgroundError {
     /// There is no such process to take under watch.
     #[error("there is no process {0}, or it has ended")]
     NoProcess(u32),
+    /// The first process, this command or one that stands above it.
+    #[error(
+        "process {0} is the first of all, or stands above this command: stopping it would stop the caller"
+    )]
+    Above(u32),
     /// The process belongs to another user.
     #[error("process {0} belongs to another user")]
     ForeignProcess(u32),
@@ -94,6 +99,7 @@ impl Explain for BackgroundError {
             Self::Supervisor { .. } => "supervisor-failed",
             Self::NoProcess(_) => "no-such-process",
             Self::ForeignProcess(_) => "foreign-process",
+            Self::Above(_) => "process-above",
         }
     }
 
@@ -118,7 +124,8 @@ impl Explain for BackgroundError {
             | Self::NoWorkingFolder(_)
             | Self::Supervisor { .. }
             | Self::NoProcess(_)
-            | Self::ForeignProcess(_) => None,
+            | Self::ForeignProcess(_)
+            | Self::Above(_) => None,
         }
     }
 
@@ -133,7 +140,8 @@ impl Explain for BackgroundError {
             | Self::Process(_)
             | Self::NotStarted { .. }
             | Self::Supervisor { .. }
-            | Self::ForeignProcess(_) => Exit::No,
+            | Self::ForeignProcess(_)
+            | Self::Above(_) => Exit::No,
         }
     }
 }

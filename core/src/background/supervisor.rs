@@ -273,7 +273,8 @@ impl Supervisor<'_> {
         {
             self.begin_stop(Why::By(request.by), Duration::from_millis(request.grace_ms));
         }
-        if self.signals.terminated.swap(false, Ordering::Relaxed) {
+        // What we did not start is not ours to end when we are told to: it is found again by the next look.
+        if self.signals.terminated.swap(false, Ordering::Relaxed) && !self.record.adopted {
             let why = Why::By("the system (its supervisor was told to end)".to_owned());
             self.begin_stop(why, Duration::from_secs(2));
         }

@@ -126,11 +126,28 @@ impl<'a> Gatherer<'a> {
         identity: &Identity,
     ) -> Result<Candidate, EngineError> {
         let whereabouts = self.site.whereabouts(&identity.place)?;
-        let liveness = self.liveness(
+        let mut liveness = self.liveness(
             &identity.session,
             identity.process.as_ref(),
             identity.closing.as_ref(),
         );
+        // Life belongs to the session: what another of its tasks recorded counts too.
+        if !matches!(liveness, Liveness::Live { .. }) && identity.closing.is_none() {
+            let others = view.state.of_session(&identity.session.id);
+            let live = others
+                .filter(|other| {
+                    other.session == identity.session && other.task_id != identity.task_id
+                })
+                .map(|other| {
+                    self.liveness(
+                        &other.session,
+                        other.process.as_ref(),
+                        other.closing.as_ref(),
+                    )
+                })
+                .find(|other| matches!(other, Liveness::Live { .. }));
+            liveness = live.unwrap_or(liveness);
+        }
         let mut open_effects = identity.open_effects.clone();
         if let Some(session) = self
             .sessions

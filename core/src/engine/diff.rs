@@ -81,6 +81,9 @@ pub fn diff(
         )));
     };
     let look = site.look(engine, false, false)?;
+    if let Some(why) = &look.record.incomplete {
+        return Err(EngineError::Incomplete(why.clone()));
+    }
     let boundary = state
         .tasks
         .get(&identity.task_id)

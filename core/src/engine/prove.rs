@@ -412,6 +412,16 @@ fn look_ahead(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineErro
     })
 }
 
+/// What stands where a secret was masked.
+pub(super) const MASKED: &str = "[redacted:";
+
+/// A planned check cannot hold a secret: masked, it could neither be run nor told from another.
+pub(super) fn secret_in_check() -> EngineError {
+    EngineError::NotAllowed(
+        "a planned check may not hold a secret: let the command read it from the environment or a file".to_owned(),
+    )
+}
+
 /// A change of the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlanEdit {
@@ -459,6 +469,9 @@ pub fn edit_plan(
                     return Err(EngineError::NotAllowed(
                         "a check needs a command".to_owned(),
                     ));
+                }
+                if command.contains(MASKED) {
+                    return Err(secret_in_check());
                 }
                 let check = Check {
                     command,

@@ -203,15 +203,14 @@ fn no_secret_reaches_a_record_a_list_or_a_document() {
     let uuid = "123e4567-e89b-12d3-a456-426614174000";
     let title = format!("use {token} at {commit}");
     scratch
-        .takeup(&[
-            "start",
-            &title,
-            "--session",
-            "s1",
-            "--check",
-            &format!("curl -H 'Authorization: Bearer {token}' x"),
-        ])
+        .takeup(&["start", &title, "--session", "s1", "--no-checks"])
         .exits(0);
+    // A planned check cannot hold a secret: masked, it could neither be run nor told from another.
+    let header = format!("curl -H 'Authorization: Bearer {token}' x");
+    fails_with(
+        &scratch.takeup(&["plan", "add", &header, "--json"]).exits(1),
+        "not-allowed",
+    );
     let task = "use-".to_owned();
     let url = format!("https://ana:{token}@example.invalid/x {uuid}");
     scratch
@@ -306,4 +305,25 @@ fn a_hand_over_carries_text_as_data_and_says_what_changed() {
             .exits(4),
         "no-such-agent",
     );
+}
+
+#[test]
+fn a_caller_cannot_replace_the_plans_control() {
+    let scratch = scratch();
+    scratch.takeup(&["start", "t1", "--session", "s1"]).exits(0);
+    scratch
+        .takeup(&["plan", "add", "true", "--must-fail", "true"])
+        .exits(0);
+    scratch
+        .takeup(&[
+            "check",
+            "--session",
+            "s1",
+            "--must-fail",
+            "false",
+            "--",
+            "true",
+        ])
+        .exits(0);
+    assert_eq!(proof(&scratch), "no-control");
 }

@@ -246,3 +246,27 @@ fn a_session_that_ended_in_good_order_is_no_crash() {
     let answer = scratch.takeup(&["inspect", "--json"]).exits(0).json();
     assert!(reasons(candidate(&answer, "t1", "s1")).contains(&"session-crashed".to_owned()));
 }
+
+#[test]
+fn a_live_session_holds_every_task_it_began() {
+    let scratch = scratch();
+    let session = Session::new();
+    scratch
+        .takeup(&[
+            "start",
+            "t1",
+            "--session",
+            "s1",
+            "--pid",
+            &session.pid(),
+            "--no-checks",
+        ])
+        .exits(0);
+    scratch
+        .takeup(&["start", "t2", "--session", "s1", "--no-checks"])
+        .exits(0);
+    let answer = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    for task in ["t1", "t2"] {
+        assert_eq!(candidate(&answer, task, "s1")["verdict"], "in-use");
+    }
+}
