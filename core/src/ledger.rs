@@ -343,7 +343,9 @@ impl Ledger {
         let mut complaint = None;
         if let Some(transition) = &transition {
             writer.append(transition)?;
-            if writer.is_due() {
+            // What was put aside leaves no trace in the journal: the doubt it raised is kept in a snapshot.
+            let doubts = !writer.aside.is_empty() && !writer.loaded.view.state.doubtful.is_empty();
+            if writer.is_due() || doubts {
                 // The line is acknowledged already; the next writer tries again.
                 complaint = writer.make_snapshot().err();
             }

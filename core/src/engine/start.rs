@@ -296,7 +296,15 @@ pub fn save(engine: &Engine<'_>, request: &SaveRequest) -> Result<Saved, EngineE
         let mut changes = Vec::new();
         let mut saved = Vec::new();
         for identity in own {
-            let next = saved_identity(identity, &look, request, &caller, at)?;
+            let mut next = saved_identity(identity, &look, request, &caller, at)?;
+            if next.is_none() && view.state.is_doubtful(identity) {
+                // What the session says anew lifts the doubt that damage raised.
+                let mut again = identity.clone();
+                again.latest = Some(record(&look, ProvenanceEvent::Save, at, &identity.session));
+                again.updated_at = at;
+                again.revision += 1;
+                next = Some(again);
+            }
             let title = view
                 .state
                 .tasks

@@ -315,6 +315,8 @@ impl Tail {
     fn report(&self, path: &Path, loaded: &mut Loaded) {
         if !self.torn.is_empty() {
             let zeroed = self.torn.contains(&0);
+            // An append that was interrupted leaves the beginning of a line; zeros are what a disk makes of a whole one.
+            loaded.lost |= zeroed;
             loaded.view.issues.push(Issue::new(
                 path,
                 if zeroed { IssueKind::Zeroed } else { IssueKind::Torn },
@@ -466,7 +468,7 @@ impl Loaded {
     }
 
     /// Doubts every open identity where records are gone: what was lost may have said more of any of them. A torn end does
-    /// not count, since it was never acknowledged; nor does a damaged snapshot whose records stand elsewhere.
+    /// not count, since it was never acknowledged (one of zeros does); nor does a damaged snapshot whose records stand elsewhere.
     fn doubt_losses(&mut self) {
         if std::mem::take(&mut self.lost) {
             self.view.state.doubt();

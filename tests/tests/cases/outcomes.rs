@@ -363,3 +363,28 @@ fn the_same_call_twice_equals_once() {
     assert_eq!(again["data"]["finalized"], true);
     assert_eq!(journal(), before);
 }
+
+#[test]
+fn a_last_record_of_zeros_raises_doubt_that_outlives_its_repair() {
+    let scratch = left();
+    scratch.write("a.txt", "two\n");
+    scratch.takeup(&["save", "--session", "s1"]).exits(0);
+    scratch.git(&["checkout", "-q", "--", "a.txt"]);
+    let journal = scratch.repo().join(".git/takeup/journal.jsonl");
+    let mut bytes = std::fs::read(&journal).unwrap();
+    let last = bytes[..bytes.len() - 1]
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .unwrap()
+        + 1;
+    bytes[last..].fill(0);
+    std::fs::write(&journal, bytes).unwrap();
+    // The tree is what the record before says; what the lost one said is not known.
+    assert_eq!(verdict(&scratch), "stale-task");
+    scratch
+        .takeup(&["start", "t2", "--session", "s2", "--no-checks"])
+        .exits(0);
+    assert_eq!(verdict(&scratch), "stale-task");
+    scratch.takeup(&["save", "--session", "s1"]).exits(0);
+    assert_eq!(verdict(&scratch), "resume-verification");
+}
