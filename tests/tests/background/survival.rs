@@ -204,6 +204,11 @@ fn a_number_that_was_given_out_again_is_not_the_task() {
         .unwrap();
     let path = desk.file(&id, ".status.json");
     let mut record = desk.record(&id);
+    // The command began before the stranger; within one tick of the clock their start times would be the same.
+    let ticks = record["takeup"]["state"]["process"]["startTicks"]
+        .as_u64()
+        .unwrap();
+    record["takeup"]["state"]["process"]["startTicks"] = json!(ticks - 1);
     record["takeup"]["state"]["process"]["pid"] = json!(stranger.id());
     takeup_core::files::write_atomic(&path, record.to_string().as_bytes(), 0o600).unwrap();
     assert_eq!(desk.status(&id), "lost");
