@@ -28,6 +28,7 @@ pub struct Check {
 
 use crate::evidence::{Evidence, EvidenceSource};
 use crate::ids::Fingerprint;
+use crate::redact;
 
 /// Where a check stands for the present content.
 #[derive(
@@ -78,7 +79,7 @@ pub fn prove<'a>(
 ) -> (Proof, Option<&'a Evidence>) {
     let mut runs = evidence
         .iter()
-        .filter(|run| run.command == check.command && !run.command.contains("[redacted:"))
+        .filter(|run| run.command == check.command && !redact::is_masked(&run.command))
         .rev()
         .peekable();
     let Some(last) = runs.peek().copied() else {

@@ -40,6 +40,11 @@ pub const TABLE_VERSION: u32 = 1;
 /// How a mask begins.
 const MASK: &str = "[redacted:";
 
+/// Tells whether a secret was masked in a text.
+pub fn is_masked(text: &str) -> bool {
+    text.contains(MASK)
+}
+
 /// Text with its secrets masked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Redacted {

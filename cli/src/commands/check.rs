@@ -1,5 +1,6 @@
 //! `git takeup check`: runs what the caller asks for, like `time` does, and records it as evidence.
 use std::ffi::OsString;
+use takeup_core::redact;
 
 use takeup_core::engine::{self, RunReport, Which};
 use takeup_core::error::Exit;
@@ -165,7 +166,7 @@ fn by_number(plan: &Plan, number: usize) -> Result<Chosen, Failure> {
             )
             .hint("`git takeup plan` lists them")
         })?;
-    if check.command.contains("[redacted:") {
+    if redact::is_masked(&check.command) {
         return Err(Failure::new(
             "check-masked",
             Exit::No,

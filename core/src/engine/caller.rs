@@ -4,11 +4,6 @@ use crate::ids::{AgentId, SessionId, SessionRef};
 use crate::ledger::Actor;
 use crate::process::{self, ProcessIdentity};
 
-/// Returns the reference under which somebody without a session is known.
-pub(super) fn person() -> SessionRef {
-    SessionRef::new(AgentId::person(), SessionId::terminal())
-}
-
 /// Who calls.
 #[derive(Clone, Debug)]
 pub struct Caller {
@@ -102,7 +97,7 @@ impl Caller {
     /// Returns who a journal line names.
     pub(super) fn actor(&self) -> Actor {
         Actor {
-            session: self.session.clone().unwrap_or_else(person),
+            session: self.session.clone().unwrap_or_else(SessionRef::person),
             pid: std::process::id(),
         }
     }

@@ -7,7 +7,7 @@ use crate::handover::{
     claims_in,
 };
 use crate::identity::Note;
-use crate::ids::TaskId;
+use crate::ids::{SessionRef, TaskId};
 use crate::ledger::{Actor, Change, Transition};
 use crate::plan::Proof;
 use crate::process::Liveness;
@@ -288,7 +288,7 @@ pub fn hand_over(
         .session
         .as_ref()
         .map_or_else(|| to.id().to_string(), ToString::to_string);
-    let by = super::caller::person();
+    let by = SessionRef::person();
     site.ledger.transact(engine.clock, PATIENCE, |_| {
         let note = Note {
             at,

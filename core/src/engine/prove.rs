@@ -1,4 +1,5 @@
 //! `plan`, `check`, `evidence`, `evaluate` and `next`: what has to be proved, what was, and the one next step.
+use crate::redact;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -412,14 +413,21 @@ fn look_ahead(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineErro
     })
 }
 
-/// What stands where a secret was masked.
-pub(super) const MASKED: &str = "[redacted:";
-
-/// A planned check cannot hold a secret: masked, it could neither be run nor told from another.
-pub(super) fn secret_in_check() -> EngineError {
-    EngineError::NotAllowed(
-        "a planned check may not hold a secret: let the command read it from the environment or a file".to_owned(),
-    )
+/// Makes the command of a planned check as it is kept. It cannot hold a secret: masked, it could neither be run nor told from
+/// another.
+pub(super) fn planned_command(engine: &Engine<'_>, text: &str) -> Result<String, EngineError> {
+    let command = engine.mask(text.trim());
+    if command.is_empty() {
+        return Err(EngineError::NotAllowed(
+            "a check needs a command".to_owned(),
+        ));
+    }
+    if redact::is_masked(&command) {
+        return Err(EngineError::NotAllowed(
+            "a planned check may not hold a secret: let the command read it from the environment or a file".to_owned(),
+        ));
+    }
+    Ok(command)
 }
 
 /// A change of the plan.
@@ -464,15 +472,7 @@ pub fn edit_plan(
                 source,
                 must_fail,
             } => {
-                let command = engine.mask(command.trim());
-                if command.is_empty() {
-                    return Err(EngineError::NotAllowed(
-                        "a check needs a command".to_owned(),
-                    ));
-                }
-                if command.contains(MASKED) {
-                    return Err(secret_in_check());
-                }
+                let command = planned_command(engine, command)?;
                 let check = Check {
                     command,
                     source: source.clone(),

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::{Engine, EngineError};
 use crate::fingerprint::{self, Look, Options};
 use crate::identity::{Identity, PlaceRecord};
+use crate::ids::SessionRef;
 use crate::ledger::{Actor, Change, Ledger, Transition, View};
 use crate::paths::text_of_path;
 use crate::repository::{self, Place, Repository, Tokens};
@@ -187,7 +188,7 @@ fn move_here(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
     let place = site.place_record()?;
     let at = engine.clock.now();
     let actor = Actor {
-        session: super::caller::person(),
+        session: SessionRef::person(),
         pid: std::process::id(),
     };
     let relocated: Vec<_> = site
@@ -230,7 +231,7 @@ fn move_here(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
 fn leave_behind(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
     let at = engine.clock.now();
     let actor = Actor {
-        session: super::caller::person(),
+        session: SessionRef::person(),
         pid: std::process::id(),
     };
     let copied: Vec<_> = site

@@ -68,6 +68,14 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
     for glob in request.allowed.iter().chain(&request.avoided) {
         Boundary::check(glob).map_err(|error| EngineError::NotAllowed(error.to_string()))?;
     }
+    let mut checks = Vec::new();
+    for command in &request.checks {
+        checks.push(Check {
+            command: super::prove::planned_command(engine, command)?,
+            source: "person".to_owned(),
+            must_fail: None,
+        });
+    }
     let mut caller = Caller::find(
         engine,
         request.session.as_deref(),
@@ -86,18 +94,9 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
             request.agent.as_deref(),
         )?);
     }
-    let session = caller.session.clone().unwrap_or_else(super::caller::person);
+    let session = caller.session.clone().unwrap_or_else(SessionRef::person);
     let at = engine.clock.now();
     let recorded = record(&look, ProvenanceEvent::Start, at, &session);
-    let checks = request
-        .checks
-        .iter()
-        .map(|command| Check {
-            command: engine.mask(command),
-            source: "person".to_owned(),
-            must_fail: None,
-        })
-        .collect();
     let plan = Plan {
         checks,
         no_checks: request.no_checks,

@@ -211,6 +211,16 @@ fn no_secret_reaches_a_record_a_list_or_a_document() {
         &scratch.takeup(&["plan", "add", &header, "--json"]).exits(1),
         "not-allowed",
     );
+    let refused = scratch.takeup(&[
+        "start",
+        "other",
+        "--session",
+        "s2",
+        "--check",
+        &header,
+        "--json",
+    ]);
+    fails_with(&refused.exits(1), "not-allowed");
     let task = "use-".to_owned();
     let url = format!("https://ana:{token}@example.invalid/x {uuid}");
     scratch
