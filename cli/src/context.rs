@@ -1,5 +1,6 @@
 //! What every command is given.
-use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use takeup_core::agent::Agent;
 use takeup_core::engine::Engine;
@@ -20,6 +21,8 @@ pub(crate) struct Context {
     pub agents: Vec<Box<dyn Agent>>,
     /// The settings in effect, read when they are first asked for.
     settings: OnceLock<Settings>,
+    /// Raised when nobody waits for the answer any more.
+    pub interrupt: Option<Arc<AtomicBool>>,
     /// Answer as JSON.
     pub json: bool,
     /// Ask nobody.
@@ -41,6 +44,7 @@ impl Context {
             processes: Box::new(process::system()),
             agents: crate::agents::all(),
             settings: OnceLock::new(),
+            interrupt: None,
             json,
             no_input,
         }
@@ -54,6 +58,7 @@ impl Context {
             processes: &*self.processes,
             agents: &self.agents,
             settings: self.settings(),
+            interrupt: self.interrupt.as_deref(),
         }
     }
 

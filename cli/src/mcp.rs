@@ -15,6 +15,7 @@ mod place;
 mod prompts;
 mod resources;
 mod server;
+mod side;
 mod tasks;
 mod tools;
 
@@ -28,6 +29,9 @@ use crate::reply::{Failure, Reply};
 /// How long the runtime waits for calls that still run when the client is gone. Each ends by itself: what it writes is
 /// one append.
 const LAST_CALLS: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// How long a thread that did a call waits for the next one.
+const IDLE_THREAD: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Serves one client until standard input ends.
 pub(crate) fn serve(context: &Context) -> Result<Reply, Failure> {
@@ -48,6 +52,8 @@ pub(crate) fn serve(context: &Context) -> Result<Reply, Failure> {
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        // A thread that has nothing to do holds its stack and its share of the heap.
+        .thread_keep_alive(IDLE_THREAD)
         .build()
         .map_err(|error| failed(&error))?;
     let outcome = runtime.block_on(opening::serve(server::Server::new(context)));

@@ -22,6 +22,7 @@ mod site;
 mod start;
 mod views;
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 pub use caller::Caller;
@@ -67,6 +68,8 @@ pub struct Engine<'a> {
     pub agents: &'a [Box<dyn Agent>],
     /// The settings in effect.
     pub settings: &'a Settings,
+    /// Raised by the caller to end a look at the tree early: nothing is recorded then.
+    pub interrupt: Option<&'a AtomicBool>,
 }
 
 impl std::fmt::Debug for Engine<'_> {

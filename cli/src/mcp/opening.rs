@@ -23,7 +23,10 @@ pub(super) async fn serve(server: Server) -> Result<(), String> {
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => return Err(error.to_string()),
     };
-    match running.waiting().await {
+    let ended = running.waiting().await;
+    // What still runs was cancelled by now: let it hear of that.
+    tokio::task::yield_now().await;
+    match ended {
         Ok(QuitReason::JoinError(error)) | Err(error) => Err(error.to_string()),
         Ok(_) => Ok(()),
     }

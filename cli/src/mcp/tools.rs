@@ -4,6 +4,9 @@ mod list;
 mod schema;
 mod yes;
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use rmcp::model::JsonObject;
 use serde_json::Value;
 use takeup_core::env::Env;
@@ -74,12 +77,16 @@ pub(super) struct Call {
     pub session: Option<String>,
     /// The process that stands for the session.
     pub pid: Option<u32>,
+    /// Raised when nobody waits for the answer any more.
+    pub interrupt: Option<Arc<AtomicBool>>,
 }
 
 impl Call {
     /// Makes the context in which the command runs: it answers as data and asks nobody by itself.
     pub(super) fn context(&self) -> Context {
-        Context::of(self.env.clone(), true, true)
+        let mut context = Context::of(self.env.clone(), true, true);
+        context.interrupt.clone_from(&self.interrupt);
+        context
     }
 }
 

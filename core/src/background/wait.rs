@@ -1,5 +1,6 @@
 //! Waiting for the end of tasks.
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -24,19 +25,21 @@ pub enum WaitFor {
 pub struct Waited {
     /// The tasks as they are now, in the order in which they were named.
     pub tasks: Vec<Seen>,
-    /// The time was over first.
+    /// The time was over first, or the caller was interrupted.
     pub timed_out: bool,
 }
 
 /// How long is slept at most: a process table that cannot wake us is looked at this often.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
-/// Waits until one of the tasks, or all of them, are over, or the time is.
+/// Waits until one of the tasks, or all of them, are over, or the time is. Where `interrupt` is raised, the time is over
+/// within a second.
 pub fn wait(
     store: &Store,
     ids: &[BackgroundId],
     until: WaitFor,
     most: Option<Duration>,
+    interrupt: Option<&AtomicBool>,
     processes: &dyn Processes,
 ) -> Result<Waited, BackgroundError> {
     let deadline = most.and_then(|most| Instant::now().checked_add(most));
@@ -51,7 +54,8 @@ pub fn wait(
             WaitFor::All => over.all(|over| over),
         };
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let timed_out = !done && left.is_some_and(|left| left.is_zero());
+        let interrupted = interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed));
+        let timed_out = !done && (interrupted || left.is_some_and(|left| left.is_zero()));
         if done || timed_out {
             return Ok(Waited { tasks, timed_out });
         }

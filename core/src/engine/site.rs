@@ -113,6 +113,7 @@ impl Site {
         options.excluded.clone_from(&engine.settings.exclude);
         options.repository_programs = engine.settings.repository_programs;
         options.verify = verify;
+        options.interrupt = engine.interrupt;
         Ok(fingerprint::look(self.place(), &options)?)
     }
 }

@@ -165,6 +165,18 @@ impl Client {
         status.code().unwrap_or(-1)
     }
 
+    /// Kills the server in the middle of whatever it does.
+    pub(crate) fn kill(mut self) {
+        self.server.kill().expect("the server can be killed");
+        self.server.wait().expect("the server ends");
+    }
+
+    /// Returns how many threads the server has, where the system tells.
+    pub(crate) fn threads(&self) -> Option<usize> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.server.id()));
+        tasks.ok().map(Iterator::count)
+    }
+
     /// Returns an answer that came while something else was awaited.
     pub(crate) fn waiting_for(&self, id: u64) -> Option<&Value> {
         self.waiting

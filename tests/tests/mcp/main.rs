@@ -7,6 +7,7 @@
     clippy::unwrap_used,
     reason = "the helpers are tests too: a failure ends the test"
 )]
+mod allowed;
 mod client;
 mod place;
 mod protocol;

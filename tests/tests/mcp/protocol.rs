@@ -183,6 +183,74 @@ fn a_long_call_says_that_it_goes_on_and_can_be_cancelled() {
 }
 
 #[test]
+fn a_cancelled_wait_leaves_nothing_behind_and_a_cancelled_look_records_nothing() {
+    let scratch = left();
+    scratch
+        .takeup(&["bg", "run", "--name", "long", "--", "sleep", "300"])
+        .exits(0);
+    let mut client = Client::shaken(&scratch, "2025-11-25", json!({}));
+    let waits: Vec<u64> = (0..4)
+        .map(|_| {
+            client.ask(
+                "tools/call",
+                json!({"name": "takeup_bg_wait", "arguments": {"ids": ["long"], "seconds": 600}}),
+            )
+        })
+        .collect();
+    client.done("takeup_bg_list", json!({}));
+    for id in &waits {
+        client.notify("notifications/cancelled", json!({"requestId": id}));
+    }
+    client.done("takeup_bg_list", json!({}));
+    while client.threads().is_some_and(|threads| threads > 1) {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(waits.iter().all(|id| client.waiting_for(*id).is_none()));
+
+    // What is cancelled is recorded or it is not; the same call again gives what it would have given.
+    for round in 0..8 {
+        scratch.write("a.txt", format!("round {round}\n"));
+        let save = json!({"name": "takeup_save", "arguments": {"session": "s1"}});
+        let id = client.ask("tools/call", save);
+        client.notify("notifications/cancelled", json!({"requestId": id}));
+        let saved = client.done("takeup_save", json!({"session": "s1"}));
+        assert_eq!(saved["ok"], true);
+        let seen = client.done("takeup_inspect", json!({"task": "fix-login"}));
+        let candidate = &seen["data"]["candidates"][0];
+        assert_eq!(candidate["verdict"], "resume-verification", "{candidate}");
+        assert_eq!(seen["data"]["issues"], json!([]));
+    }
+    scratch.takeup(&["bg", "stop", "long"]).exits(0);
+    assert_eq!(client.end(), 0);
+}
+
+#[test]
+fn a_server_that_is_killed_in_mid_call_leaves_a_sound_ledger() {
+    let scratch = left();
+    for round in 0..12 {
+        let mut client = Client::shaken(&scratch, "2025-11-25", json!({}));
+        let text = format!("remark {round}");
+        let note = json!({"name": "takeup_note", "arguments": {"text": text, "session": "s1"}});
+        for _ in 0..=round {
+            client.ask("tools/call", note.clone());
+        }
+        client.kill();
+    }
+    let seen = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    assert_eq!(
+        seen["data"]["candidates"][0]["verdict"],
+        "resume-verification"
+    );
+    let mut client = Client::shaken(&scratch, "2025-11-25", json!({}));
+    client.done("takeup_note", json!({"text": "the last", "session": "s1"}));
+    let shown = client.done("takeup_show", json!({"task": "fix-login", "limit": 100}));
+    let notes = shown["data"]["notes"].as_array().unwrap();
+    assert!(notes.iter().any(|note| note["text"] == "the last"));
+    let seen = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    assert_eq!(seen["data"]["issues"], json!([]), "{seen}");
+}
+
+#[test]
 fn the_server_ends_with_its_client_also_in_the_middle_of_a_call() {
     let scratch = Scratch::new(PROGRAM);
     assert_eq!(Client::silent(&scratch, &[]).end(), 0);

@@ -34,6 +34,14 @@ fn the_contract_of_every_tool_is_as_it_was() {
 }
 
 #[test]
+fn the_list_costs_a_model_little() {
+    let scratch = Scratch::new(PROGRAM);
+    let mut client = Client::shaken(&scratch, "2025-11-25", json!({}));
+    let list = client.request("tools/list", json!({}))["result"].to_string();
+    assert!(list.len() < 30_000, "{} bytes", list.len());
+}
+
+#[test]
 fn input_schemas_are_what_every_client_reads() {
     let scratch = Scratch::new(PROGRAM);
     let mut client = Client::shaken(&scratch, "2025-11-25", json!({}));
@@ -58,7 +66,7 @@ fn input_schemas_are_what_every_client_reads() {
 }
 
 /// Checks structured content against the tool's own schema.
-fn fits(tools: &[Value], tool: &str, content: &Value) {
+pub(crate) fn fits(tools: &[Value], tool: &str, content: &Value) {
     let schema = tools.iter().find(|known| known["name"] == tool).unwrap()["outputSchema"].clone();
     let mut compiler = boon::Compiler::new();
     let address = format!("https://example.invalid/{tool}.json");

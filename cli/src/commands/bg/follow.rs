@@ -51,7 +51,7 @@ pub(super) fn follow(
         }
         if text.is_empty() {
             let ids = [record.id.clone()];
-            background::wait(store, &ids, WaitFor::All, Some(PAUSE), &processes)?;
+            background::wait(store, &ids, WaitFor::All, Some(PAUSE), None, &processes)?;
         }
     }
 }

@@ -64,7 +64,14 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
             .collect::<Result<_, _>>()?
     };
     let until = if args.any { WaitFor::Any } else { WaitFor::All };
-    let waited = background::wait(&store, &ids, until, args.timeout, &processes)?;
+    let waited = background::wait(
+        &store,
+        &ids,
+        until,
+        args.timeout,
+        context.interrupt.as_deref(),
+        &processes,
+    )?;
     let now = context.clock.now();
     let tasks: Vec<TaskData> = waited
         .tasks

@@ -24,18 +24,88 @@ pub(super) fn input<T: JsonSchema>() -> JsonObject {
     into_object(value)
 }
 
-/// Returns the schema of a tool's structured content; `T` is the command's own data. It says what is there and leaves
-/// the words out: `docs/schemas/` has them, and some clients show this to the model.
+/// How deep the data of an answer is outlined: its fields, and the fields of what its lists hold.
+const DEPTH: usize = 2;
+
+/// Returns the schema of a tool's structured content; `T` is the command's own data. It is an outline: which fields
+/// there are, without words and without what lies deeper. Each listing of the tools carries it, and some clients give it
+/// to the model; `docs/schemas/` has the whole.
 pub(super) fn output<T: JsonSchema>() -> JsonObject {
     let mut settings = SchemaSettings::draft2020_12().for_serialize();
     settings.meta_schema = None;
-    let schema = settings
-        .into_generator()
-        .into_root_schema_for::<Answer<T>>();
-    let mut value = Value::Object(object(schema));
-    tidy(&mut value);
-    bare(&mut value);
-    into_object(value)
+    let whole = object(
+        settings
+            .into_generator()
+            .into_root_schema_for::<Answer<T>>(),
+    );
+    let fields: JsonObject = ["ok", "exit", "summary", "data"]
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), whole.get("properties")?.get(name)?.clone())))
+        .map(|(name, field)| {
+            let depth = if name == "data" { DEPTH } else { 0 };
+            (name, outline(&field, &whole, depth))
+        })
+        .collect();
+    JsonObject::from_iter([
+        ("type".to_owned(), json!("object")),
+        ("properties".to_owned(), Value::Object(fields)),
+        ("required".to_owned(), json!(["ok", "exit", "summary"])),
+    ])
+}
+
+/// Returns what a schema demands down to a depth; everything that fits the schema fits its outline.
+fn outline(schema: &Value, whole: &JsonObject, depth: usize) -> Value {
+    if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
+        let named = name
+            .strip_prefix("#/$defs/")
+            .and_then(|name| whole.get("$defs")?.get(name));
+        return named.map_or_else(|| json!({}), |named| outline(named, whole, depth));
+    }
+    let choices = schema.get("anyOf").or_else(|| schema.get("oneOf"));
+    if let Some(Value::Array(choices)) = choices {
+        return any_of(choices.iter().map(|choice| outline(choice, whole, depth)));
+    }
+    let mut outlined = JsonObject::new();
+    if let Some(kind @ Value::String(_)) = schema.get("type") {
+        outlined.insert("type".to_owned(), kind.clone());
+    }
+    if depth > 0 {
+        if let Some(Value::Object(properties)) = schema.get("properties") {
+            let properties: JsonObject = properties
+                .iter()
+                .map(|(name, property)| {
+                    // What a list holds is told, what a single field holds is not.
+                    let depth = property.get("items").map_or(0, |_| depth - 1);
+                    (name.clone(), outline(property, whole, depth))
+                })
+                .collect();
+            outlined.insert("properties".to_owned(), Value::Object(properties));
+        }
+        if let Some(items) = schema.get("items") {
+            outlined.insert("items".to_owned(), outline(items, whole, depth));
+        }
+    }
+    Value::Object(outlined)
+}
+
+/// Puts outlines together into one that each of them fits.
+fn any_of(outlines: impl Iterator<Item = Value>) -> Value {
+    let mut choices: Vec<Value> = Vec::new();
+    for outline in outlines {
+        if !choices.contains(&outline) {
+            choices.push(outline);
+        }
+    }
+    let null = json!({"type": "null"});
+    match choices.as_mut_slice() {
+        [only] => only.take(),
+        // It may be there or not: its fields are named, its type is left open.
+        [Value::Object(some), none] if *none == null => {
+            some.remove("type");
+            Value::Object(std::mem::take(some))
+        }
+        _ => json!({ "anyOf": choices }),
+    }
 }
 
 /// One of two shapes of data.
@@ -110,20 +180,6 @@ fn tidy(value: &mut Value) {
     }
 }
 
-/// Takes out the comments. A property of that name is no text, so it stays.
-fn bare(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            if map.get("description").is_some_and(Value::is_string) {
-                map.remove("description");
-            }
-            map.values_mut().for_each(bare);
-        }
-        Value::Array(items) => items.iter_mut().for_each(bare),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
 /// Returns a tool as clients see it.
 pub(in super::super) fn definition(tool: &Tool) -> rmcp::model::Tool {
     let mut schema = (tool.input)();
@@ -153,7 +209,7 @@ pub(in super::super) fn definition(tool: &Tool) -> rmcp::model::Tool {
         }
         add(
             "repository",
-            json!({"type": "string", "description": "Absolute path of the work tree, where several are open"}),
+            json!({"type": "string", "description": "Path of the work tree, where several are open"}),
         );
         add(
             "session",
