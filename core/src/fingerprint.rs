@@ -1,4 +1,4 @@
-//! What the tree's content was (DESIGN, section 5).
+//! What the tree's content was (`docs/concepts.md`, The fingerprint).
 //!
 //! The content of a work tree is named by the id of the tree that `git add -A && git write-tree` would produce in a scratch
 //! index: tracked and untracked files, not ignored ones, with git's filters, modes and links, without the runtime folders.

@@ -1,4 +1,4 @@
-//! The records of a task and of the sessions that hold it (seed 1, task identity).
+//! The records of a task and of the sessions that hold it (the task identity of OpenCode++).
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

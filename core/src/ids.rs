@@ -162,11 +162,11 @@ text_id!(
     AgentId, "agent id", check_slug
 );
 text_id!(
-    /// The random id of a repository, kept in its common git folder (DESIGN, section 6).
+    /// The random id of a repository, kept in its common git folder (`docs/formats/place.md`).
     RepositoryId, "repository id", check_slug
 );
 text_id!(
-    /// The random id of one work tree, kept in its own git folder (DESIGN, section 6).
+    /// The random id of one work tree, kept in its own git folder (`docs/formats/place.md`).
     WorktreeId, "worktree id", check_slug
 );
 text_id!(
@@ -183,7 +183,7 @@ text_id!(
 );
 text_id!(
     /// What the tree's content was: the id of the tree git would commit, and, where no tree can hold all of it,
-    /// `+` and a SHA-256 over the rest (DESIGN, section 5). Equal when both parts are.
+    /// `+` and a SHA-256 over the rest (`docs/concepts.md`, The fingerprint). Equal when both parts are.
     Fingerprint, "fingerprint", check_fingerprint
 );
 

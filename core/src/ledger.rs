@@ -1,4 +1,4 @@
-//! The ledger: a journal of transitions and a snapshot of the state they add up to (DESIGN, section 7).
+//! The ledger: a journal of transitions and a snapshot of the state they add up to (`docs/formats/ledger.md`).
 //!
 //! [`Ledger::read`] looks without a lock and never writes. [`Ledger::transact`] takes the lock, brings what was read up to
 //! date, lets a pure function decide, and appends one line: it happened, or it did not. The files are described in

@@ -15,7 +15,7 @@ pub struct Review {
     pub task_id: TaskId,
     /// The session that asked.
     pub session: SessionRef,
-    /// Why: one of the codes of seed 1's upstream, such as `BOUNDARY_EXPANSION_REQUIRED`, or a free one.
+    /// Why: one of the codes of OpenCode++, such as `BOUNDARY_EXPANSION_REQUIRED`, or a free one.
     pub reason_code: String,
     /// One line.
     pub title: String,

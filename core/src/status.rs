@@ -2,7 +2,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where a task stands in one session (seed 1, task identity, field `status`).
+/// Where a task stands in one session (the `status` of an OpenCode++ task identity).
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -25,7 +25,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Every status, in the order of DESIGN, section 3.
+    /// Every status, in the order of a task's life.
     pub const ALL: [Self; 7] = [
         Self::Active,
         Self::Dirty,
@@ -195,7 +195,7 @@ pub const fn apply(status: Status, event: Event) -> Result<Status, Refusal> {
     match (status, event) {
         (S::Completed | S::Abandoned, _) => Err(Refusal::Closed),
 
-        // A person's decision lifts the wait; nothing else does, not even a changed tree (DESIGN, section 8, rule 3).
+        // A person's decision lifts the wait; nothing else does, not even a changed tree (`docs/concepts.md`, Verdicts).
         (S::HumanReview, Event::ReviewApproved) => Ok(S::Dirty),
         (S::HumanReview, Event::ReviewRejected | Event::GivenUp) => Ok(S::Abandoned),
         (S::HumanReview, Event::ReviewRequested | Event::SavedUnchanged | Event::SavedChanged) => {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A moment in UTC with millisecond precision, written as `2026-03-04T05:06:07.089Z`.
 ///
-/// The shape is that of seed 1 (OpenCode++ compares these strings as text), so it is always written with three digits.
+/// The shape is that of OpenCode++, which compares these strings as text, so it is always written with three digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(i64);
 

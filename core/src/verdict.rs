@@ -6,7 +6,7 @@ use crate::ids::{Oid, ReviewId, SessionRef};
 use crate::process::Liveness;
 use crate::status::Status;
 
-/// The answer for one identity, in order of how ready it is (DESIGN, section 3).
+/// The answer for one identity, in order of how ready it is (`docs/concepts.md`, Verdicts).
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -50,7 +50,7 @@ impl Verdict {
     }
 }
 
-/// How the present place relates to the recorded one (DESIGN, section 6).
+/// How the present place relates to the recorded one (`docs/formats/place.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Whereabouts {
@@ -244,7 +244,7 @@ fn reason(code: ReasonCode, message: impl Into<String>) -> Reason {
     }
 }
 
-/// Judges one identity (DESIGN, section 8): the first rule that holds gives the verdict, every further one is listed.
+/// Judges one identity (`docs/concepts.md`, Verdicts): the first rule that holds gives the verdict, every further one is listed.
 pub fn judge(facts: &Facts) -> Judgement {
     let mut found: Vec<(Verdict, Reason)> = Vec::new();
     let gates = [place(facts), closed(facts), review(facts), live(facts)];

@@ -82,7 +82,8 @@ impl Scratch {
             .env("HOME", self.home())
             .env("LC_ALL", "C.UTF-8")
             .env("TZ", "UTC")
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            // Not `/dev/null`: as root, `git config --global` would put a file in its place.
+            .env("GIT_CONFIG_GLOBAL", self.path().join("gitconfig"))
             .env("GIT_CONFIG_SYSTEM", "/dev/null")
             .env("GIT_AUTHOR_NAME", "Test")
             .env("GIT_AUTHOR_EMAIL", "test@example.invalid")

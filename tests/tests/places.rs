@@ -1,4 +1,4 @@
-//! Places: moved, copied, linked, recycled, and odd shapes of repositories (cases P8, P9, P17); doctor and gc.
+//! Places: moved, copied, linked, recycled, and odd shapes of repositories; doctor and gc.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -19,9 +19,7 @@ pub(crate) struct Args {
 
 /// Writes, or checks, every generated file.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .context("xtask lies in the workspace")?;
+    let root = workspace()?;
     let mut outdated = Vec::new();
     for (path, content) in files()? {
         let path = root.join(path);
@@ -44,7 +42,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+/// Returns the folder of the workspace.
+pub(crate) fn workspace() -> anyhow::Result<&'static Path> {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .context("xtask lies in the workspace")
+}
+
+/// Writes a file, with its folders.
+pub(crate) fn write(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     std::fs::create_dir_all(path.parent().context("a file lies in a folder")?)?;
     #[expect(clippy::disallowed_methods, reason = "git keeps the old content")]
     std::fs::write(path, content)?;
@@ -142,7 +148,7 @@ fn reference() -> String {
 }
 
 /// Writes a man page for the program and each of its commands: `git takeup --help` looks for `git-takeup`.
-fn man_pages(folder: &Path) -> anyhow::Result<()> {
+pub(crate) fn man_pages(folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder)?;
     let mut command = git_takeup::command();
     command.build();

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod dist;
 mod e2e;
 mod generate;
 mod soak;
@@ -27,9 +28,11 @@ enum Task {
     /// Run the random tests for long
     #[command(subcommand)]
     Soak(soak::Soak),
-    /// Run against real clients that are installed for it
+    /// Run against real clients (opt-in: they have to be installed first, see `e2e --help`)
     #[command(subcommand)]
     E2e(e2e::E2e),
+    /// Build what is shipped, install it below a prefix, and play the demo from there
+    Dist(dist::Args),
 }
 
 fn main() -> ExitCode {
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         Task::Bench(bench) => bench::run(bench),
         Task::Soak(soak) => soak::run(soak),
         Task::E2e(client) => e2e::run(&client),
+        Task::Dist(args) => dist::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -19,7 +19,7 @@ use crate::verdict::{Judgement, ReasonCode, Verdict};
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Candidate {
-    /// The record, in the words of seed 1.
+    /// The record, in the words of OpenCode++.
     pub identity: IdentityView,
     /// The agent whose session it is.
     pub agent: AgentId,
@@ -69,7 +69,7 @@ pub(super) enum Source {
     Foreign(Box<ForeignTask>),
 }
 
-/// The record of an identity in the words of seed 1.
+/// The record of an identity in the words of OpenCode++.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IdentityView {

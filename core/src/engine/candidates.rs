@@ -73,7 +73,7 @@ impl<'a> Gatherer<'a> {
         gatherer
     }
 
-    /// Judges everything there is a word of in `view`, in the order of DESIGN, section 10.
+    /// Judges everything there is a word of in `view`, the unfinished ones first.
     pub(super) fn all(&self, view: &View) -> Result<Vec<Candidate>, EngineError> {
         let mut found = Vec::new();
         for entry in view.state.tasks.values() {

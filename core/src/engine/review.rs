@@ -18,7 +18,7 @@ use crate::time::Time;
 /// The reason code of a question about paths outside the boundary.
 pub const BOUNDARY: &str = "BOUNDARY_EXPANSION_REQUIRED";
 
-/// The reason codes of seed 1's upstream; others are free to be used.
+/// The reason codes of OpenCode++; others are free to be used.
 pub const REASON_CODES: [&str; 6] = [
     "NO_EXECUTABLE_TEST",
     BOUNDARY,

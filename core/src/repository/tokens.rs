@@ -1,4 +1,4 @@
-//! The random ids by which a repository and a work tree are known again (DESIGN, section 6).
+//! The random ids by which a repository and a work tree are known again (`docs/formats/place.md`).
 //!
 //! `<common git dir>/takeup/repository-id` and `<git dir>/takeup/worktree-id`, one line each. Git removes the second with
 //! its folder when a linked work tree is removed, so a slot that is used again has none.

@@ -1,4 +1,4 @@
-//! How the present place relates to a recorded one (DESIGN, section 6).
+//! How the present place relates to a recorded one (`docs/formats/place.md`).
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 

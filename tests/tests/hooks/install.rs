@@ -1,7 +1,7 @@
 //! Putting in and taking out.
 use super::*;
 
-/// Case P4: hooks that are there survive, also those that look for their own folder.
+/// Hooks that are there survive, also those that look for their own folder.
 #[test]
 fn hooks_that_are_there_go_on_running_as_they_did() {
     let scratch = Scratch::new(PROGRAM);
@@ -100,7 +100,7 @@ fn hooks_that_are_there_go_on_running_as_they_did() {
     }
 }
 
-/// Case P3: an installation from a linked work tree serves all, and names none of them.
+/// An installation from a linked work tree serves all, and names none of them.
 #[test]
 fn an_installation_from_a_linked_work_tree_outlives_it() {
     let scratch = Scratch::new(PROGRAM);

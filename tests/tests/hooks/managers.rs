@@ -1,7 +1,7 @@
 //! Hook managers, by scripts that behave like them; and displacement.
 use super::*;
 
-/// Case P2: husky's folder is generated; nothing is put in, and what to add where is said.
+/// Husky's folder is generated; nothing is put in, and what to add where is said.
 #[test]
 fn husky_is_recognised_and_a_line_by_hand_counts() {
     let scratch = Scratch::new(PROGRAM);
@@ -97,7 +97,7 @@ fn generated_hooks_are_recognised_and_not_edited() {
     }
 }
 
-/// Case P5 (a): a folder of the user's for all repositories, and no trace in those that do not use takeup.
+/// A folder of the user's for all repositories, and no trace in those that do not use takeup.
 #[test]
 fn a_hooks_folder_for_all_repositories_leaves_no_trace_where_takeup_is_not_used() {
     let scratch = Scratch::new(PROGRAM);

@@ -47,7 +47,7 @@ fn with_own_program() -> (Scratch, PathBuf) {
     (scratch, program)
 }
 
-/// Case P1: not on PATH, gone, failing, hanging.
+/// Not on PATH, gone, failing, hanging.
 #[test]
 fn a_program_that_is_gone_fails_or_hangs_does_not_stop_a_commit() {
     let (scratch, program) = with_own_program();
@@ -178,7 +178,7 @@ fn a_record_that_takes_too_long_is_given_up_and_room_is_made() {
     assert_eq!(commit(&scratch, |_| {}), "");
 }
 
-/// Case P5 (b): turned off.
+/// Turned off.
 #[test]
 fn turned_off_nothing_is_recorded() {
     let scratch = installed();

@@ -1,4 +1,4 @@
-//! The doctor, and what keeps the disk bounded (case P13).
+//! The doctor, and what keeps the disk bounded.
 use super::*;
 
 fn doctor(scratch: &Scratch, args: &[&str]) -> Value {
@@ -194,7 +194,7 @@ fn closed_tasks_leave_the_hot_path() {
     assert_eq!(scratch.git(&["status", "--porcelain"]), "");
 }
 
-/// Case P13: a repository that is the user's whole home, so that what takeup keeps for the user lies inside the tree.
+/// A repository that is the user's whole home, so that what takeup keeps for the user lies inside the tree.
 #[test]
 fn takeup_s_own_files_in_a_home_that_is_a_repository_are_no_content() {
     let scratch = Scratch::empty(PROGRAM);

@@ -1,4 +1,4 @@
-//! Case P17: each shape gets the right verdict, or is refused by its name.
+//! Each shape gets the right verdict, or is refused by its name.
 use std::os::unix::ffi::OsStrExt as _;
 
 use super::*;
