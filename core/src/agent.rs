@@ -11,7 +11,7 @@ use crate::identity::OpenEffect;
 use crate::ids::{AgentId, Fingerprint, ReviewId, SessionId, SessionRef, TaskId};
 use crate::integration::{EditPlan, IntegrationState, Scope};
 use crate::issue::Issue;
-use crate::process::{Liveness, ProcessIdentity};
+use crate::process::{Liveness, LivenessKind, ProcessIdentity};
 use crate::repository::Place;
 use crate::review::Review;
 use crate::status::Status;
@@ -159,6 +159,10 @@ pub struct SessionQuery {
     pub root: Option<PathBuf>,
     /// At most so many, the newest first; 0 is all.
     pub limit: usize,
+    /// Only these are wanted; none means any. An adapter may give others too, so who asks looks again and does not limit.
+    pub states: Vec<LivenessKind>,
+    /// Only those are wanted that were left in the middle; again others may come too.
+    pub unfinished: bool,
 }
 
 /// One conversation of one agent, normalised.
@@ -195,6 +199,8 @@ pub struct Session {
     pub plan: Vec<PlanItem>,
     /// The session it continues or was started by.
     pub parent: Option<SessionId>,
+    /// It was started by its parent for a part of the parent's work, so it is no work of its own. A fork is.
+    pub helper: bool,
     /// Sessions that crashed together carry the same group.
     pub crash_group: Option<String>,
     /// The tree id of the work tree that the agent itself recorded last (OpenCode's step snapshots).

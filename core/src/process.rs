@@ -100,6 +100,31 @@ pub enum Liveness {
     },
 }
 
+impl Liveness {
+    /// Returns the answer without its proof.
+    pub const fn kind(&self) -> LivenessKind {
+        match self {
+            Self::Live { .. } => LivenessKind::Live,
+            Self::Ended { .. } => LivenessKind::Ended,
+            Self::Crashed { .. } => LivenessKind::Crashed,
+            Self::Unknown { .. } => LivenessKind::Unknown,
+        }
+    }
+}
+
+/// The answers [`Liveness`] knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LivenessKind {
+    /// It is alive.
+    Live,
+    /// It ended and said so.
+    Ended,
+    /// It ended without saying so.
+    Crashed,
+    /// Nothing reliable says anything.
+    Unknown,
+}
+
 /// What the process table says of an identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProcessState {

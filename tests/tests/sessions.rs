@@ -272,3 +272,50 @@ fn living_owners_are_told_by_the_process_table() {
     active_at(&dead, "2999-01-01T00:00:00Z");
     assert_eq!(state("seal")["state"], "crashed");
 }
+
+/// jcode names a parent in forks, transfers and overnight work, which are work of their own, and in helpers.
+#[test]
+fn a_fork_can_be_taken_up_and_a_helper_of_a_swarm_is_not_offered() {
+    let scratch = scratch();
+    let sessions = scratch.home().join(".jcode/sessions");
+    let fixture =
+        std::fs::read_to_string(sessions.join("session_panda_1777631400000_0000000000000003.json"))
+            .unwrap();
+    let made = |word: &str, title: &str, parent: &str| {
+        let id = format!("session_{word}_1777631400001_00000000000000f0");
+        let mut session: Value = serde_json::from_str(&fixture).unwrap();
+        session["id"] = id.clone().into();
+        session["title"] = title.into();
+        session["short_name"] = word.into();
+        session["working_dir"] = scratch.repo().display().to_string().into();
+        session["parent_id"] = parent.into();
+        let text = serde_json::to_vec(&session).unwrap();
+        takeup_core::files::write_atomic(&sessions.join(format!("{id}.json")), &text, 0o600)
+            .unwrap();
+    };
+    let parent = "session_otter_1777630800000_0000000000000002";
+    made("ant", "Split the parser", parent);
+    made("yak", "Overnight: all the tests", parent);
+    made("elk", "Find the slow query (@researcher swarm)", parent);
+    made("emu", "autoreview", parent);
+    let listed = scratch.takeup(&["sessions", "--json"]).exits(0).json();
+    let helpers: Vec<bool> = ["ant", "yak", "elk", "emu"]
+        .iter()
+        .map(|word| {
+            let list = listed["data"]["sessions"].as_array().unwrap();
+            let found = list.iter().find(|session| session["name"] == *word);
+            assert_eq!(found.unwrap()["parent"], parent);
+            found.unwrap()["helper"].as_bool().unwrap()
+        })
+        .collect();
+    assert_eq!(helpers, [false, false, true, true]);
+    let inspected = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    let mut offered: Vec<&str> = inspected["data"]["candidates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|candidate| candidate["identity"]["title"].as_str().unwrap())
+        .collect();
+    offered.sort_unstable();
+    assert_eq!(offered, ["Overnight: all the tests", "Split the parser"]);
+}

@@ -10,6 +10,10 @@ use crate::wire::{Block, Message};
 /// The result jcode puts in, at the next turn, for a call whose session died: whether it happened is still not known.
 const STAND_IN: &str = "Tool output missing (session interrupted";
 
+/// How jcode's note in a fork begins, behind the marks of the system: what stands before it is the parent's, which goes on
+/// with its own calls.
+const FORKED: &str = "This session was forked (split) from session ";
+
 /// How many characters of an argument are kept.
 const ARGUMENT: usize = 200;
 
@@ -28,6 +32,10 @@ pub(crate) struct OpenCall {
 /// Returns the calls that have no result, in order. A stand-in for a result counts as none while no answer of the model
 /// follows it: until then nobody has looked what happened.
 pub(crate) fn open_calls(messages: &[Message]) -> Vec<OpenCall> {
+    let own = messages.iter().rposition(is_fork_note);
+    let messages = own
+        .and_then(|note| messages.get(note..))
+        .unwrap_or(messages);
     let last_answer = messages
         .iter()
         .rposition(|message| message.role == "assistant");
@@ -67,6 +75,15 @@ pub(crate) fn open_calls(messages: &[Message]) -> Vec<OpenCall> {
         })
     });
     calls.collect()
+}
+
+fn is_fork_note(message: &Message) -> bool {
+    message.display_role.as_deref() == Some("system")
+        && message.text().is_some_and(|text| {
+            text.trim_start()
+                .strip_prefix("<system-reminder>")
+                .is_some_and(|note| note.trim_start().starts_with(FORKED))
+        })
 }
 
 /// Returns what a call was about: the command or file, else the whole argument.
@@ -133,5 +150,23 @@ mod tests {
             vec![Block::Text("I will look.".to_owned())],
         ));
         assert_eq!(open_calls(&messages), []);
+    }
+
+    #[test]
+    fn the_calls_of_the_parent_are_not_those_of_a_fork() {
+        let mut note = message(
+            "user",
+            vec![Block::Text(format!(
+                "<system-reminder>\n{FORKED}otter (session_otter_1_2) by the user.\n</system-reminder>"
+            ))],
+        );
+        let said_by_a_person = note.clone();
+        note.display_role = Some("system".to_owned());
+        let mut messages = vec![message("assistant", vec![call("1")]), note];
+        assert_eq!(open_calls(&messages), []);
+        messages.push(message("assistant", vec![call("2")]));
+        assert_eq!(open_calls(&messages).len(), 1);
+        let quoted = [message("assistant", vec![call("1")]), said_by_a_person];
+        assert_eq!(open_calls(&quoted).len(), 1);
     }
 }

@@ -15,7 +15,7 @@ use crate::home::{Entry, Folder, Home, Key, Part, Sibling, entry};
 use crate::json::{elements, last_elements, members, tail_of_snapshot};
 use crate::load::{Loaded, load_with};
 use crate::replay::{Line, lines};
-use crate::wire::{Message, Meta};
+use crate::wire::{Block, Message, Meta};
 
 /// Files up to this size are read whole, in bytes.
 const SMALL: u64 = 12 << 10;
@@ -38,6 +38,8 @@ pub(crate) struct Brief {
     pub(crate) key: Key,
     pub(crate) meta: Meta,
     pub(crate) open: Vec<OpenCall>,
+    /// The model had the last word and called nothing: nothing is open, whatever else was not read.
+    pub(crate) settled: bool,
     /// The number of messages, where the file was read whole.
     pub(crate) count: Option<u64>,
     pub(crate) last_prompt: Option<String>,
@@ -62,6 +64,7 @@ impl Brief {
     pub(crate) fn of(loaded: Loaded) -> Self {
         Self {
             open: open_calls(&loaded.messages),
+            settled: is_settled(&loaded.messages),
             count: Some(loaded.messages.len() as u64),
             last_prompt: last_prompt(&loaded.messages),
             key: loaded.key,
@@ -222,7 +225,11 @@ fn light(home: &Home, key: &Key, has_journal: bool, depth: Depth) -> Option<Brie
     if size <= SMALL {
         return None;
     }
-    let (mut meta, mut messages) = ends(&file, size, depth)?;
+    let Ends {
+        mut meta,
+        mut messages,
+        mut settled,
+    } = ends(&file, size, depth)?;
     if meta.id.as_deref() != Some(key.as_str()) || !meta.strange.is_empty() {
         return None;
     }
@@ -244,11 +251,15 @@ fn light(home: &Home, key: &Key, has_journal: bool, depth: Depth) -> Option<Brie
             // Between the two lies what was not read.
             messages.clear();
         }
+        if !journal.messages.is_empty() {
+            settled = is_settled(&journal.messages);
+        }
         messages.extend(journal.messages);
         meta.replace(journal.meta);
     }
     Some(Brief {
         open: open_calls(&messages),
+        settled,
         count: None,
         last_prompt: last_prompt(&messages),
         key: key.clone(),
@@ -305,8 +316,36 @@ fn read_at(file: &File, at: u64, length: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// Tells whether the model had the last word and called nothing.
+fn is_settled(messages: &[Message]) -> bool {
+    messages.last().is_some_and(|last| {
+        last.role == "assistant"
+            && !last
+                .blocks
+                .iter()
+                .any(|block| matches!(block, Block::ToolUse { .. }))
+    })
+}
+
+/// The same, of the bytes of the last message. A word that looks like a call only makes the answer `false`.
+fn is_last_word(message: &[u8]) -> bool {
+    let by_model = members(message, 0)
+        .and_then(|object| object.get("role"))
+        .is_some_and(|role| role.bytes == b"\"assistant\"");
+    by_model && memchr::memmem::find(message, b"\"tool_use\"").is_none()
+}
+
+/// What stands before and behind the messages of a snapshot.
+struct Ends {
+    meta: Meta,
+    /// The last messages, as far as they were asked for.
+    messages: Vec<Message>,
+    /// See [`Brief::settled`].
+    settled: bool,
+}
+
 /// Reads the fields before and behind the messages, and the last messages.
-fn ends(file: &File, size: u64, depth: Depth) -> Option<(Meta, Vec<Message>)> {
+fn ends(file: &File, size: u64, depth: Depth) -> Option<Ends> {
     let head = read_at(file, 0, HEAD)?;
     let front = members(&head, 0)?;
     // Before the messages stand at least the id and the times, all of them whole.
@@ -329,7 +368,7 @@ fn ends(file: &File, size: u64, depth: Depth) -> Option<(Meta, Vec<Message>)> {
         let start = size.saturating_sub(window);
         let whole = start == 0;
         let bytes = read_at(file, start, usize::try_from(size - start).ok()?)?;
-        if let Some((rest, messages)) = behind(&bytes, depth) {
+        if let Some((rest, messages, settled)) = behind(&bytes, depth) {
             let mut text = head.get(..list_start)?.to_vec();
             text.extend_from_slice(b"[],");
             // The rest is an object of its own: its brace falls away.
@@ -337,7 +376,11 @@ fn ends(file: &File, size: u64, depth: Depth) -> Option<(Meta, Vec<Message>)> {
             let object = members(&text, 0)?;
             let meta = Meta::of_snapshot(&object);
             let strange = messages.iter().any(|message| !message.loads);
-            return (!strange).then_some((meta, messages));
+            return (!strange).then_some(Ends {
+                meta,
+                messages,
+                settled,
+            });
         }
         if whole || window >= 64 * TAIL_OF_MESSAGES {
             return None;
@@ -347,12 +390,13 @@ fn ends(file: &File, size: u64, depth: Depth) -> Option<(Meta, Vec<Message>)> {
 }
 
 /// Understands the end of a snapshot.
-fn behind(bytes: &[u8], depth: Depth) -> Option<(Vec<u8>, Vec<Message>)> {
+fn behind(bytes: &[u8], depth: Depth) -> Option<(Vec<u8>, Vec<Message>, bool)> {
     let tail = tail_of_snapshot(bytes)?;
-    if depth == Depth::Fields {
-        return Some((tail.rest, Vec::new()));
-    }
     let raw = last_elements(bytes, tail.messages_end);
+    let settled = raw.last().is_some_and(|last| is_last_word(last));
+    if depth == Depth::Fields {
+        return Some((tail.rest, Vec::new(), settled));
+    }
     let messages: Vec<Message> = raw
         .iter()
         .filter_map(|bytes| Message::read(bytes))
@@ -364,7 +408,7 @@ fn behind(bytes: &[u8], depth: Depth) -> Option<(Vec<u8>, Vec<Message>)> {
     messages
         .iter()
         .any(|message| message.role == "assistant")
-        .then_some((tail.rest, messages))
+        .then_some((tail.rest, messages, settled))
 }
 
 /// Reads the markers of living sessions.

@@ -8,7 +8,7 @@ use takeup_core::agent::{
 use takeup_core::identity::OpenEffect;
 use takeup_core::ids::{AgentId, SessionId, SessionRef};
 use takeup_core::issue::{Issue, IssueKind};
-use takeup_core::process::Liveness;
+use takeup_core::process::{Liveness, LivenessKind};
 use takeup_core::time::Time;
 
 use crate::alive::{Answer, Marker, Signs, judge, time};
@@ -53,6 +53,16 @@ struct Judged {
 impl Judged {
     fn crashed(&self) -> bool {
         matches!(self.answer.liveness, Liveness::Crashed { .. })
+    }
+
+    /// Tells whether the session, of which only the fields were read, may be one of those that are asked for.
+    fn may_be(&self, query: &SessionQuery) -> bool {
+        let liveness = self.answer.liveness.kind();
+        let unfinished = self.crashed()
+            || self.answer.interruption.is_some()
+            || (liveness == LivenessKind::Ended && !self.brief.settled);
+        (query.states.is_empty() || query.states.contains(&liveness))
+            && (!query.unfinished || unfinished)
     }
 
     /// A session that ended in good order while calls had no result was left in the middle all the same.
@@ -102,7 +112,7 @@ impl Source<'_> {
             let mut places = Places::new(root);
             judged.retain(|judged| places.hold(judged.brief.meta.working_dir.as_deref()));
         }
-        judged.retain(is_listed);
+        judged.retain(|judged| is_listed(judged) && judged.may_be(query));
         judged.sort_by(|a, b| {
             let key = |judged: &Judged| (judged.brief.updated_at(), judged.brief.key.clone());
             key(b).cmp(&key(a))
@@ -253,6 +263,7 @@ impl Source<'_> {
                 .parent
                 .as_ref()
                 .and_then(|parent| SessionId::new(parent.clone()).ok()),
+            helper: brief.meta.is_helper(),
             crash_group: judged.group.clone(),
             snapshot_tree: None,
             recovered: brief.recovered.clone(),

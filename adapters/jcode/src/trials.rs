@@ -214,10 +214,11 @@ fn heads_and_tails_agree_with_whole_files() {
         let messages: Vec<String> = (0..20 + random.below(60))
             .map(|index| {
                 let text = long.repeat(1 + random.below(if number % 9 == 0 { 200 } else { 12 }));
-                let (role, block) = match index % 3 {
+                let (role, block) = match index % 4 {
                     0 => ("user", format!(r#"{{"type":"text","text":"{index} {text}"}}"#)),
                     1 => ("assistant", format!(r#"{{"type":"tool_use","id":"c{index}","name":"bash","input":{{"list":[{{"id":"n","role":"user","content":[]}}],"command":"{text}"}}}}"#)),
-                    _ => ("user", format!(r#"{{"type":"tool_result","tool_use_id":"c{}","content":"{text}"}}"#, index - 1)),
+                    2 => ("user", format!(r#"{{"type":"tool_result","tool_use_id":"c{}","content":"{text}"}}"#, index - 1)),
+                    _ => ("assistant", format!(r#"{{"type":"text","text":"{text}"}}"#)),
                 };
                 format!(r#"{{"id":"m{index}","role":"{role}","content":[{block}],"timestamp":"2026-05-01T10:00:00.5Z"}}"#)
             })
@@ -263,6 +264,7 @@ fn heads_and_tails_agree_with_whole_files() {
     let listing = list(&home);
     assert!(listing.issues.is_empty());
     let mut light = 0;
+    let mut settled = 0;
     for brief in &listing.briefs {
         let whole = load(&home, &brief.key).unwrap().unwrap();
         let tail = listing.names.deepen(&home, brief, Depth::Tail).unwrap();
@@ -282,12 +284,17 @@ fn heads_and_tails_agree_with_whole_files() {
                 )
             };
             assert_eq!(fields(&brief.meta), fields(&whole.meta), "{:?}", brief.key);
+            let last = whole.messages.last().unwrap();
+            let by_model = last.role == "assistant" && !last.raw.contains("\"tool_use\"");
+            assert!(!brief.settled || by_model, "{:?}", brief.key);
         }
+        settled += usize::from(brief.depth == Depth::Fields && brief.settled);
         let open = crate::calls::open_calls(&whole.messages);
         let newest = |calls: &[crate::calls::OpenCall]| calls.last().cloned();
         assert_eq!(newest(&tail.open), newest(&open), "{:?}", brief.key);
     }
     assert!(light > 30, "head and tail were enough for {light}");
+    assert!(settled > 5, "the last word was seen in {settled}");
 }
 
 #[test]
@@ -504,4 +511,41 @@ fn only_sessions_of_the_work_tree_are_listed_for_it() {
     assert!(!hold(folder.path()));
     assert!(!hold(&root.join("none/../../repo2")));
     assert!(!places.hold(None));
+}
+
+/// What is asked for is in the answer, and nothing is read for the rest.
+#[test]
+fn a_question_for_some_gives_all_of_them() {
+    use takeup_core::process::LivenessKind;
+    let (_folder, home) = copied();
+    let env = Env::of([("JCODE_HOME", home.root())], "/");
+    let ask = |states: &[LivenessKind], unfinished: bool| {
+        let query = SessionQuery {
+            states: states.to_vec(),
+            unfinished,
+            ..SessionQuery::default()
+        };
+        jcode().sessions(&env, &query).items
+    };
+    let all = ask(&[], false);
+    for states in [
+        &[LivenessKind::Crashed][..],
+        &[LivenessKind::Ended, LivenessKind::Unknown],
+        &[LivenessKind::Live],
+    ] {
+        let wanted: Vec<_> = all
+            .iter()
+            .filter(|session| states.contains(&session.liveness.kind()))
+            .cloned()
+            .collect();
+        assert_eq!(ask(states, false), wanted);
+    }
+    let unfinished = |sessions: Vec<takeup_core::agent::Session>| -> Vec<_> {
+        sessions
+            .into_iter()
+            .filter(|session| session.interruption.is_some())
+            .collect()
+    };
+    assert_eq!(unfinished(ask(&[], true)), unfinished(all.clone()));
+    assert!(ask(&[], true).len() < all.len());
 }

@@ -207,6 +207,16 @@ impl Meta {
         meta
     }
 
+    /// Tells whether it was started to do a part of another session's work: a worker of a swarm, or a reviewer. jcode
+    /// names its parent in forks, transfers, overnight work and scheduled work too, which are work of their own; only the
+    /// title that it gives tells them apart.
+    pub(crate) fn is_helper(&self) -> bool {
+        let title = self.title.as_deref().unwrap_or_default();
+        let worker = title.ends_with(" swarm)") && title.contains("(@");
+        let reviewer = matches!(title, "review" | "autoreview" | "judge" | "autojudge");
+        self.parent.is_some() && (worker || reviewer)
+    }
+
     /// Tells whether every key is there that the described version demands.
     pub(crate) fn is_complete(&self) -> bool {
         !self.strange.iter().any(|why| why.ends_with(MISSING))

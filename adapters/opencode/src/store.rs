@@ -326,6 +326,7 @@ impl<'a> Context<'a> {
                 .parent
                 .as_deref()
                 .and_then(|parent| SessionId::new(parent).ok()),
+            helper: row.parent.is_some(),
             crash_group: None,
             snapshot_tree: history::snapshot_tree(&row.messages),
             recovered: Vec::new(),

@@ -10,7 +10,7 @@ use takeup_core::agent::{
 use takeup_core::error::Exit;
 use takeup_core::files;
 use takeup_core::issue::Issue;
-use takeup_core::process::Liveness;
+use takeup_core::process::{Liveness, LivenessKind};
 use takeup_core::repository::{RepositoryError, discover};
 use takeup_core::time::Time;
 
@@ -78,11 +78,20 @@ enum State {
 
 impl State {
     const fn of(liveness: &Liveness) -> Self {
-        match liveness {
-            Liveness::Live { .. } => Self::Live,
-            Liveness::Ended { .. } => Self::Ended,
-            Liveness::Crashed { .. } => Self::Crashed,
-            Liveness::Unknown { .. } => Self::Unknown,
+        match liveness.kind() {
+            LivenessKind::Live => Self::Live,
+            LivenessKind::Ended => Self::Ended,
+            LivenessKind::Crashed => Self::Crashed,
+            LivenessKind::Unknown => Self::Unknown,
+        }
+    }
+
+    const fn kind(self) -> LivenessKind {
+        match self {
+            Self::Live => LivenessKind::Live,
+            Self::Ended => LivenessKind::Ended,
+            Self::Crashed => LivenessKind::Crashed,
+            Self::Unknown => LivenessKind::Unknown,
         }
     }
 
@@ -215,12 +224,14 @@ fn list(args: &ListArgs, context: &Context) -> Result<Reply, Failure> {
     let filtered = !args.state.is_empty() || args.unfinished;
     let query = SessionQuery {
         root: root.clone(),
-        // One more than is shown tells whether there are more; what is filtered here has to be asked for whole.
+        // One more than is shown tells whether there are more; adapters may give more than passes the filter.
         limit: if filtered || args.limit == 0 {
             0
         } else {
             args.limit + 1
         },
+        states: args.state.iter().map(|state| state.kind()).collect(),
+        unfinished: args.unfinished,
     };
     let mut data = SessionsData {
         root,

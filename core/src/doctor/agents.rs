@@ -57,6 +57,7 @@ pub(super) fn silent(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
     let query = SessionQuery {
         root: Some(scene.place.root.clone()),
         limit: 50,
+        ..SessionQuery::default()
     };
     for agent in scene.engine.agents {
         let integrated = [

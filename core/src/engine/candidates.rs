@@ -61,6 +61,7 @@ impl<'a> Gatherer<'a> {
         let query = SessionQuery {
             root: Some(site.place().root.clone()),
             limit: SESSIONS,
+            ..SessionQuery::default()
         };
         for agent in engine.agents {
             let sessions = agent.sessions(engine.env, &query);
@@ -91,7 +92,7 @@ impl<'a> Gatherer<'a> {
             }
         }
         for session in &self.sessions {
-            let counts = session.interruption.is_some() && session.parent.is_none();
+            let counts = session.interruption.is_some() && !session.helper;
             let told = known.contains(&session.session)
                 || self
                     .foreign

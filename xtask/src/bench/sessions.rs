@@ -14,8 +14,8 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 10_000)]
     sessions: usize,
 
-    /// Messages of one kilobyte in each
-    #[arg(long, default_value_t = 50)]
+    /// Messages of one kilobyte in each; the last one is the model's if it is a multiple of four
+    #[arg(long, default_value_t = 52)]
     messages: usize,
 
     /// Counted rounds
@@ -82,6 +82,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             "sessions --state crashed (crash scan)",
             &program,
             &["sessions", "--state", "crashed", "--json"],
+        ),
+        contender(
+            "sessions --unfinished",
+            &program,
+            &["sessions", "--unfinished", "--json"],
         ),
         contender("sessions show ID", &program, &["sessions", "show", &one]),
         contender("sessions show WORD", &program, &["sessions", "show", "fox"]),

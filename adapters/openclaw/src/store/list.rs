@@ -399,6 +399,7 @@ impl Store<'_> {
                 .parent_key
                 .as_deref()
                 .and_then(|key| SessionId::new(key).ok()),
+            helper: row.parent_key.is_some(),
             crash_group: None,
             snapshot_tree: None,
             recovered: recovered.into_iter().collect(),

@@ -502,6 +502,7 @@ fn one_session_by_id_key_and_beginning() {
     let limited = SessionQuery {
         root: None,
         limit: 1,
+        ..SessionQuery::default()
     };
     assert_eq!(
         world.agent().sessions(&world.env(), &limited).items.len(),

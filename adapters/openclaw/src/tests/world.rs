@@ -59,6 +59,7 @@ impl World {
         let query = SessionQuery {
             root: Some(self.repo()),
             limit: 0,
+            ..SessionQuery::default()
         };
         self.agent().sessions(&self.env(), &query)
     }

@@ -71,6 +71,7 @@ impl Home {
         let query = SessionQuery {
             root: Some(self.root()),
             limit: 0,
+            ..SessionQuery::default()
         };
         super::sessions(
             &self.env(),
