@@ -174,11 +174,15 @@ fn by_number(plan: &Plan, number: usize) -> Result<Chosen, Failure> {
         )
         .hint("give the command itself after --"));
     }
-    Ok((
+    Ok(by_shell(check))
+}
+
+fn by_shell(check: &Check) -> Chosen {
+    (
         vec!["sh".into(), "-c".into(), check.command.clone().into()],
         check.command.clone(),
         Some(check.clone()),
-    ))
+    )
 }
 
 /// Takes the words of the caller, and finds the planned check they are.
@@ -187,6 +191,14 @@ pub(super) fn by_words(plan: &Plan, words: Vec<OsString>) -> Chosen {
         .iter()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
+    // A planned line given as one word, as it was given to the plan: no program has such a name.
+    if let [line] = &texts[..]
+        && line.contains(char::is_whitespace)
+        && !redact::is_masked(line)
+        && let Some(check) = plan.checks.iter().find(|check| check.command == *line)
+    {
+        return by_shell(check);
+    }
     let line = shell(texts.iter().map(String::as_str));
     let check = plan
         .checks

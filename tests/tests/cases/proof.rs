@@ -337,3 +337,19 @@ fn a_caller_cannot_replace_the_plans_control() {
         .exits(0);
     assert_eq!(proof(&scratch), "no-control");
 }
+
+/// A planned line is one word of the plan; given to `check` as one word, too, it is that line.
+#[test]
+fn a_planned_line_may_be_given_as_one_word() {
+    let line = "test -f a.txt && test ! -e 'no such file'";
+    let scratch = planned(line);
+    // Another line is the name of a program, as everywhere.
+    scratch
+        .takeup(&["check", "--session", "s1", "--", "test -f a.txt"])
+        .exits(127);
+    assert_eq!(proof(&scratch), "missing");
+    scratch
+        .takeup(&["check", "--session", "s1", "--", line])
+        .exits(0);
+    assert_eq!(proof(&scratch), "fresh");
+}
