@@ -6,8 +6,9 @@
 //!
 //! # Limitations
 //!
-//! Whole lines that somebody cuts off the end of the journal are not missed, since nothing after them tells. Locks on network
-//! file systems hold as far as the file system's do.
+//! Records that are cut off the end of the journal are missed by the note of the last acknowledged one; where that note is cut
+//! back with them, as when an older copy of the whole folder is put in its place, they are not. Locks on network file systems
+//! hold as far as the file system's do.
 //!
 //! ```
 //! use std::convert::Infallible;
@@ -23,6 +24,7 @@
 //! assert_eq!((tasks.value, tasks.wrote), (0, false));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+mod acknowledged;
 mod archive;
 mod frame;
 mod lock;
@@ -34,6 +36,8 @@ mod state;
 mod tests;
 #[cfg(test)]
 mod tests_compat;
+#[cfg(test)]
+mod tests_cut;
 #[cfg(test)]
 mod tests_hostile;
 mod write;
@@ -343,8 +347,9 @@ impl Ledger {
         let mut complaint = None;
         if let Some(transition) = &transition {
             writer.append(transition)?;
-            // What was put aside leaves no trace in the journal: the doubt it raised is kept in a snapshot.
-            let doubts = !writer.aside.is_empty() && !writer.loaded.view.state.doubtful.is_empty();
+            // What was put aside or is gone leaves no trace in the journal: the doubt it raised is kept in a snapshot.
+            let traceless = !writer.aside.is_empty() || writer.loaded.cut;
+            let doubts = traceless && !writer.loaded.view.state.doubtful.is_empty();
             if writer.is_due() || doubts {
                 // The line is acknowledged already; the next writer tries again.
                 complaint = writer.make_snapshot().err();
@@ -386,8 +391,9 @@ impl Ledger {
         let mut writer = Writer::new(&self.files, lock, before)?;
         let next = writer.loaded.next;
         writer.put_torn_aside(next)?;
-        if writer.is_safe() && writer.loaded.tail.mark.is_some() {
+        if writer.is_safe() && (writer.loaded.tail.mark.is_some() || writer.loaded.cut) {
             writer.make_snapshot()?;
+            writer.acknowledge();
         }
         let Writer { lock, aside, .. } = writer;
         drop(lock);

@@ -101,7 +101,7 @@ pub(super) fn records(scene: &Scene<'_>, found: &mut Vec<Finding>) -> Option<Vie
         let message = format!("{}: {}", issue.path.display(), issue.message);
         let finding = if issue.kind == IssueKind::Torn {
             Finding::warn("ledger", message).advice(
-                "it was never acknowledged; the next record puts it aside, and `--fix` does so now",
+                "nothing that was acknowledged is in it; the next record mends it, and `--fix` does so now",
             )
         } else {
             Finding::fail("ledger", message)

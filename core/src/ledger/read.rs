@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::acknowledged::Acknowledged;
 use super::frame::{self, Newer, Sum, VERSION};
 use super::{LedgerError, State, Transition, View, newer_version};
 use crate::files;
@@ -30,6 +31,8 @@ pub(super) struct Files {
     pub(super) old_journal: PathBuf,
     /// The snapshot before.
     pub(super) old_snapshot: PathBuf,
+    /// The note of the last acknowledged record.
+    pub(super) acknowledged: PathBuf,
 }
 
 impl Files {
@@ -40,6 +43,7 @@ impl Files {
             snapshot: folder.join("state.json"),
             old_journal: folder.join("journal.old.jsonl"),
             old_snapshot: folder.join("state.old.json"),
+            acknowledged: folder.join("acknowledged"),
         }
     }
 }
@@ -103,6 +107,8 @@ pub(super) struct Loaded {
     snapshot_seq: u64,
     /// Where the state came from.
     pub(super) base: Base,
+    /// Records that were acknowledged are missing at the end, or the note of the last one is damaged.
+    pub(super) cut: bool,
     /// Bytes that were read.
     pub(super) bytes: u64,
     /// A line was damaged, and no healthy one came after it yet: the chain cannot be checked there.
@@ -233,8 +239,8 @@ pub(super) fn load(files: &Files) -> Result<Loaded, LedgerError> {
             // A writer made a new snapshot meanwhile.
             continue;
         }
-        if !last && attempt < 3 && !loaded.tail.torn.is_empty() {
-            // A line that is being written at this moment looks torn, and is not.
+        if !last && attempt < 3 && (!loaded.tail.torn.is_empty() || loaded.cut) {
+            // What is being written at this moment looks torn, and is not.
             std::thread::sleep(Duration::from_millis(2));
             continue;
         }
@@ -266,6 +272,8 @@ fn load_once(files: &Files) -> Result<Loaded, LedgerError> {
     if !check_folder(&files.folder)? {
         return Ok(loaded);
     }
+    // Before the records: what it speaks of is there by then.
+    let acknowledged = Acknowledged::read(&files.acknowledged)?;
     loaded.snapshot = mark_of(&files.snapshot);
     match loaded.take_snapshot(&files.snapshot)? {
         Taken::Yes => {}
@@ -299,6 +307,7 @@ fn load_once(files: &Files) -> Result<Loaded, LedgerError> {
         fed.report(&files.journal, &mut loaded);
         loaded.tail = fed;
     }
+    loaded.compare(acknowledged, files);
     loaded.doubt_losses();
     Ok(loaded)
 }
@@ -342,9 +351,40 @@ impl Loaded {
             snapshot_size: 0,
             snapshot_seq: 0,
             base: Base::Snapshot,
+            cut: false,
             bytes: 0,
             broken: false,
             lost: false,
+        }
+    }
+
+    /// Compares the last record with the one that was acknowledged last. Where that one is missing, it counts as the last
+    /// one all the same: its number is not given again, and the next record follows it.
+    fn compare(&mut self, acknowledged: Result<Option<Acknowledged>, Issue>, files: &Files) {
+        match acknowledged {
+            Ok(None) => {}
+            Ok(Some(Acknowledged { seq, head, .. })) => {
+                let other = seq == self.view.seq && head != self.head;
+                // It may stand in a damaged last line or in a file that cannot be read, which were reported as they were met.
+                let known = (self.broken && seq < self.next) || self.base == Base::Unknown;
+                if (seq <= self.view.seq && !other) || known {
+                    return;
+                }
+                self.view.issues.push(Issue::new(
+                    &files.journal,
+                    IssueKind::Missing,
+                    format!("record {seq} was acknowledged, and is gone from the end"),
+                ));
+                self.view.seq = seq;
+                self.next = self.next.max(seq + 1);
+                self.head = head;
+                self.lost = true;
+                self.cut = true;
+            }
+            Err(issue) => {
+                self.view.issues.push(issue);
+                self.cut = true;
+            }
         }
     }
 
@@ -468,7 +508,8 @@ impl Loaded {
     }
 
     /// Doubts every open identity where records are gone: what was lost may have said more of any of them. A torn end does
-    /// not count, since it was never acknowledged (one of zeros does); nor does a damaged snapshot whose records stand elsewhere.
+    /// not count where it was never acknowledged (one of zeros does); nor does a damaged snapshot whose records stand
+    /// elsewhere.
     fn doubt_losses(&mut self) {
         if std::mem::take(&mut self.lost) {
             self.view.state.doubt();

@@ -93,7 +93,9 @@ impl Writer<'_> {
                 aside.display()
             ));
         }
-        files::rename(&files.journal, &files.old_journal)?;
+        if self.loaded.tail.mark.is_some() {
+            files::rename(&files.journal, &files.old_journal)?;
+        }
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::acknowledged::Acknowledged;
 use super::frame::{self, Sum, VERSION};
 use super::lock::Lock;
 use super::read::{self, Files, Loaded, Mark};
@@ -62,7 +63,11 @@ impl<'a> Writer<'a> {
         };
         let snapshot = mark(&self.files.snapshot).map(|(mark, _)| mark);
         let tail = &self.loaded.tail;
-        if snapshot != self.loaded.snapshot || tail.unterminated || !tail.torn.is_empty() {
+        if snapshot != self.loaded.snapshot
+            || tail.unterminated
+            || !tail.torn.is_empty()
+            || self.loaded.cut
+        {
             return Ok(false);
         }
         match (mark(&self.files.journal), tail.mark) {
@@ -141,7 +146,20 @@ impl<'a> Writer<'a> {
         self.loaded.view.seq = seq;
         self.loaded.next = seq + 1;
         self.loaded.head = sum;
+        self.acknowledge();
         Ok(seq)
+    }
+
+    /// Notes that the last record is on disk. A note that cannot be written stays behind, and then says nothing.
+    pub(super) fn acknowledge(&mut self) {
+        let note = Acknowledged::new(self.loaded.view.seq, self.loaded.head.clone());
+        match note.write(&self.files.acknowledged) {
+            Ok(bytes) => self.work.written += bytes as u64,
+            Err(error) => self.aside.push(format!(
+                "{}: {error}; a cut at the end of the journal would not be noticed",
+                self.files.acknowledged.display()
+            )),
+        }
     }
 
     /// A journal that cannot be read may hold anything: nothing is added to it, and nothing is put in its place.

@@ -364,27 +364,48 @@ fn the_same_call_twice_equals_once() {
     assert_eq!(journal(), before);
 }
 
+/// What may happen to the last record of a journal: the whole journal and where that record begins.
+type Damage = fn(&mut Vec<u8>, usize);
+
 #[test]
-fn a_last_record_of_zeros_raises_doubt_that_outlives_its_repair() {
-    let scratch = left();
-    scratch.write("a.txt", "two\n");
-    scratch.takeup(&["save", "--session", "s1"]).exits(0);
-    scratch.git(&["checkout", "-q", "--", "a.txt"]);
-    let journal = scratch.repo().join(".git/takeup/journal.jsonl");
-    let mut bytes = std::fs::read(&journal).unwrap();
-    let last = bytes[..bytes.len() - 1]
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .unwrap()
-        + 1;
-    bytes[last..].fill(0);
-    std::fs::write(&journal, bytes).unwrap();
-    // The tree is what the record before says; what the lost one said is not known.
-    assert_eq!(verdict(&scratch), "stale-task");
-    scratch
-        .takeup(&["start", "t2", "--session", "s2", "--no-checks"])
-        .exits(0);
-    assert_eq!(verdict(&scratch), "stale-task");
-    scratch.takeup(&["save", "--session", "s1"]).exits(0);
-    assert_eq!(verdict(&scratch), "resume-verification");
+fn a_last_record_that_is_lost_raises_doubt_that_outlives_its_repair() {
+    let damages: [(&str, Damage); 4] = [
+        ("zeros", |bytes, last| bytes[last..].fill(0)),
+        ("cut off", |bytes, last| bytes.truncate(last)),
+        ("half cut off", |bytes, last| {
+            bytes.truncate(usize::midpoint(last, bytes.len()));
+        }),
+        ("all cut off", |bytes, _| bytes.clear()),
+    ];
+    for (name, damage) in damages {
+        let scratch = left();
+        if name == "all cut off" {
+            // There has to be something to fall back to.
+            for number in 0..64 {
+                let text = number.to_string();
+                scratch.takeup(&["note", &text, "--session", "s1"]).exits(0);
+            }
+        }
+        scratch.write("a.txt", "two\n");
+        scratch.takeup(&["save", "--session", "s1"]).exits(0);
+        scratch.git(&["checkout", "-q", "--", "a.txt"]);
+        let journal = scratch.repo().join(".git/takeup/journal.jsonl");
+        let mut bytes = std::fs::read(&journal).unwrap();
+        let last = bytes[..bytes.len() - 1]
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |end| end + 1);
+        damage(&mut bytes, last);
+        std::fs::write(&journal, bytes).unwrap();
+        // The tree is what the record before says; what the lost one said is not known.
+        assert_eq!(verdict(&scratch), "stale-task", "{name}");
+        scratch
+            .takeup(&["start", "t2", "--session", "s2", "--no-checks"])
+            .exits(0);
+        assert_eq!(verdict(&scratch), "stale-task", "{name}");
+        let seen = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+        assert_eq!(seen["data"]["issues"], serde_json::json!([]), "{name}");
+        scratch.takeup(&["save", "--session", "s1"]).exits(0);
+        assert_eq!(verdict(&scratch), "resume-verification", "{name}");
+    }
 }

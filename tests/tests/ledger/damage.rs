@@ -164,12 +164,17 @@ fn several_damages_at_once_are_reported_one_by_one() {
         .collect();
     assert_eq!(
         kinds,
-        [(IssueKind::Zeroed, snapshot), (IssueKind::Torn, journal)]
+        [
+            (IssueKind::Zeroed, snapshot),
+            (IssueKind::Torn, journal.clone()),
+            (IssueKind::Missing, journal)
+        ]
     );
     assert_eq!(notes(&view), whole.notes[..139]);
     put(&ledger, note("t", "after")).unwrap();
     let view = ledger.read().unwrap();
-    assert_eq!((notes(&view).len(), view.issues.len()), (140, 1));
+    // The doubt about the missing record is kept in a new snapshot, and that mends the rest.
+    assert_eq!((notes(&view).len(), view.issues.len()), (140, 0));
     assert_eq!(reader::read(&folder).notes, notes(&view));
     ledger.log(
         &takeup_core::time::SystemClock,
@@ -191,7 +196,8 @@ fn a_cut_at_any_byte_keeps_every_whole_record_and_the_next_one_is_readable() {
         let judged = reader::read(&folder);
         let view = ledger.read().unwrap();
         assert_eq!(notes(&view), judged.notes, "cut at {cut}");
-        assert_eq!(view.issues.len(), judged.bad, "cut at {cut}");
+        let missed = usize::from(judged.cut);
+        assert_eq!(view.issues.len(), judged.bad + missed, "cut at {cut}");
         put(
             &ledger,
             takeup_tests::ledger::start("t", takeup_core::status::Status::Active),

@@ -1,6 +1,7 @@
 //! Kills and full disks at every single write, flush, rename and cut that a scenario reaches.
 use std::path::{Path, PathBuf};
 
+use takeup_core::issue::{Issue, IssueKind};
 use takeup_core::ledger::Ledger;
 use takeup_tests::ledger::{note, noted, notes, put, task_id};
 
@@ -125,6 +126,12 @@ fn verify(bench: &Bench, folder: &Path, acknowledged: &[String], is_archive: boo
     let found = reader::read(folder);
     let view = Ledger::at(folder).read().unwrap();
     assert_eq!(notes(&view), found.notes, "{context}");
+    assert!(
+        !found.cut,
+        "{context}: what was never acknowledged is missed"
+    );
+    let missed = |issue: &Issue| issue.kind == IssueKind::Missing;
+    assert!(!view.issues.iter().any(missed), "{context}");
     if is_archive {
         let here = found.tasks.contains(&"done".to_owned());
         let archived = Ledger::at(folder)

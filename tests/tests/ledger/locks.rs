@@ -233,6 +233,9 @@ fn only_the_journal_is_touched_under_the_lock() {
             "journal-append:after",
             "journal-flush:before",
             "journal-flush:after",
+            "acknowledged-write:before",
+            "acknowledged-write:middle",
+            "acknowledged-write:after",
         ]
     );
 }

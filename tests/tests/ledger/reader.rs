@@ -15,6 +15,8 @@ pub(crate) struct Found {
     pub(crate) seq: u64,
     /// Lines that are none.
     pub(crate) bad: usize,
+    /// A record that was acknowledged is gone from the end.
+    pub(crate) cut: bool,
 }
 
 /// Checks a record: everything before `,"sum":"` is what the sum is over.
@@ -45,6 +47,7 @@ fn snapshot(path: &Path) -> Option<Found> {
         tasks: tasks.keys().cloned().collect(),
         seq: record["seq"].as_u64().unwrap(),
         bad: 0,
+        cut: false,
     })
 }
 
@@ -99,5 +102,8 @@ pub(crate) fn read(folder: &Path) -> Found {
         found
     };
     journal(&folder.join("journal.jsonl"), &mut found);
+    let note = std::fs::read_to_string(folder.join("acknowledged")).unwrap_or_default();
+    let note = note.lines().next().and_then(sound);
+    found.cut = note.is_some_and(|note| note["seq"].as_u64().unwrap() > found.seq);
     found
 }
