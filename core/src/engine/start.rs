@@ -15,6 +15,9 @@ use crate::propose::{Proposal, propose};
 use crate::status::{self, Event, Status};
 use crate::time::Time;
 
+/// The longest title, in characters: it stands in lists. A prompt is not a title.
+const LONGEST_TITLE: usize = 500;
+
 /// What `start` is given.
 #[derive(Clone, Debug, Default)]
 pub struct StartRequest {
@@ -64,6 +67,11 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
         return Err(EngineError::NotAllowed(
             "a title is one line of text".to_owned(),
         ));
+    }
+    if title.chars().count() > LONGEST_TITLE {
+        return Err(EngineError::NotAllowed(format!(
+            "a title has at most {LONGEST_TITLE} characters; put the rest into a note"
+        )));
     }
     for glob in request.allowed.iter().chain(&request.avoided) {
         Boundary::check(glob).map_err(|error| EngineError::NotAllowed(error.to_string()))?;

@@ -409,3 +409,15 @@ fn a_last_record_that_is_lost_raises_doubt_that_outlives_its_repair() {
         assert_eq!(verdict(&scratch), "resume-verification", "{name}");
     }
 }
+
+#[test]
+fn a_title_is_one_line_of_a_bounded_length() {
+    let scratch = scratch();
+    for title in ["", " ", "a\nb", &"x".repeat(501)] {
+        fails_with(
+            &scratch.takeup(&["start", title, "--json"]).exits(1),
+            "not-allowed",
+        );
+    }
+    scratch.takeup(&["start", &"x".repeat(500)]).exits(0);
+}
