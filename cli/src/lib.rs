@@ -38,18 +38,17 @@ pub use schema::schemas;
 
 /// Runs the program with the arguments and the environment of the process.
 pub fn main() -> ExitCode {
-    // A supervisor lives for days: it never builds the command line, so that it stays small.
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|word| word == SUPERVISE)
-    {
-        return ExitCode::from(supervise(&SystemClock, &takeup_core::process::system()));
+    let mut words = std::env::args_os().skip(1);
+    // Neither a supervisor, which lives for days, nor a git hook, for which git waits, builds the command line.
+    match words.next() {
+        Some(word) if word == SUPERVISE => {
+            return ExitCode::from(supervise(&SystemClock, &takeup_core::process::system()));
+        }
+        Some(word) if word == EVIDENCE => return commands::bg::record_check(),
+        _ => {}
     }
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|word| word == EVIDENCE)
-    {
-        return commands::bg::record_check();
+    if let Some(exit) = commands::hook_git::at_once(std::env::args_os().skip(1)) {
+        return ExitCode::from(exit as u8);
     }
     args::run()
 }

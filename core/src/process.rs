@@ -259,6 +259,17 @@ pub trait Processes {
     /// Returns the number of the parent; `None` for the first process, or where there is no such process.
     fn parent(&self, pid: u32) -> Result<Option<u32>, ProcessError>;
 
+    /// Returns the identity of a process and the number of its parent, where the table can tell both by one look.
+    fn identify_with_parent(
+        &self,
+        pid: u32,
+    ) -> Result<Option<(ProcessIdentity, Option<u32>)>, ProcessError> {
+        let Some(identity) = self.identify(pid)? else {
+            return Ok(None);
+        };
+        Ok(Some((identity, self.parent(pid)?)))
+    }
+
     /// Returns every process that descends from this one by the present parent links, parents before their children.
     /// Zombies are left out. What was taken over by another parent is not found.
     fn descendants(&self, pid: u32) -> Result<Vec<ProcessIdentity>, ProcessError>;

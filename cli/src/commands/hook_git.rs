@@ -10,7 +10,6 @@ use takeup_core::ids::SessionRef;
 use takeup_core::ledger::Ledger;
 use takeup_core::process;
 use takeup_core::repository::discover;
-use takeup_core::settings::Settings;
 use takeup_core::time::SystemClock;
 
 use crate::context::Context;
@@ -19,53 +18,62 @@ use crate::reply::Reply;
 /// The longest that git is held up; the text in the hook ends the program soon after.
 const LIMIT: Duration = Duration::from_millis(800);
 
+/// Answers `hook git <event> …` without the command line being built: git waits. `None` where the words are others.
+pub(crate) fn at_once(mut words: impl Iterator<Item = OsString>) -> Option<Exit> {
+    let called = words.next()? == "hook" && words.next()? == "git";
+    let event = words.next()?.into_string().ok()?;
+    if !called || event.starts_with('-') {
+        return None;
+    }
+    Some(hear(event, words.collect(), &Env::of_process()))
+}
+
 /// Records what a hook saw. Ends in time whatever happens, and with 0: only the text in the hook, which swallows it, is
 /// told of a failure.
 pub(crate) fn run(event: String, args: Vec<OsString>, context: &Context) -> Reply {
+    Reply::silent(hear(event, args, &context.env))
+}
+
+fn hear(event: String, args: Vec<OsString>, env: &Env) -> Exit {
     if event == "recorder" {
-        return recorder(&args, context);
+        recorder(&args, env);
+        return Exit::Done;
     }
-    let told = context.env.var("TAKEUP_STUB").is_some();
-    let by_environment = context.agents.iter().find_map(|agent| {
-        agent
-            .session_of(&context.env)
-            .map(|id| SessionRef::new(agent.id(), id))
-    });
-    let env = context.env.clone();
-    let settings = context.settings().clone();
+    let told = env.var("TAKEUP_STUB").is_some();
     let (done, ended) = mpsc::channel();
-    let heard = event.clone();
+    let (heard, caller) = (event.clone(), env.clone());
     std::thread::spawn(move || {
-        let outcome = record(&env, &settings, &heard, &args, by_environment.as_ref());
+        let outcome = record(&caller, &heard, &args);
         // Nobody listens any more when the time is over.
         let _gone = done.send(outcome);
     });
     // What has not ended by then ends with the process.
     let recorded = ended.recv_timeout(LIMIT).unwrap_or_else(|_| {
-        too_late(&event, context);
+        too_late(&event, env);
         false
     });
-    Reply::silent(if recorded || !told {
+    if recorded || !told {
         Exit::Done
     } else {
         Exit::No
-    })
+    }
 }
 
-fn record(
-    env: &Env,
-    settings: &Settings,
-    event: &str,
-    args: &[OsString],
-    by: Option<&SessionRef>,
-) -> bool {
+/// Returns the session that the variables of an agent name.
+fn session_of(env: &Env) -> Option<SessionRef> {
+    crate::agents::all()
+        .iter()
+        .find_map(|agent| Some(SessionRef::new(agent.id(), agent.session_of(env)?)))
+}
+
+fn record(env: &Env, event: &str, args: &[OsString]) -> bool {
     let means = Means {
         env,
         processes: &process::system(),
         clock: &SystemClock,
-        settings,
+        settings: &|| crate::settings::load(env).settings,
     };
-    let heard = match hooks::record(&means, event, args, by) {
+    let heard = match hooks::record(&means, event, args, session_of(env).as_ref()) {
         Ok(Some(heard)) => heard,
         Ok(None) => return true,
         Err(error) => {
@@ -88,8 +96,8 @@ fn record(
 
 /// What a hook saw was not recorded in time. Most likely there is too much to read: a recorder, which has all the time,
 /// moves closed tasks out of the way, so that the next hook is in time.
-fn too_late(event: &str, context: &Context) {
-    let Ok(place) = discover(&context.env, &context.env.cwd) else {
+fn too_late(event: &str, env: &Env) {
+    let Ok(place) = discover(env, &env.cwd) else {
         return;
     };
     Ledger::at(place.state())
@@ -117,25 +125,25 @@ fn log(env: &Env, event: &str, error: &HookError) {
 }
 
 /// The detached recorder. It leaves the terminal's session first, so that closing the terminal does not end it.
-fn recorder(args: &[OsString], context: &Context) -> Reply {
+fn recorder(args: &[OsString], env: &Env) {
     // It fails where it leads a session already.
     let _leads = rustix::process::setsid();
+    let processes = process::system();
     let git = args
         .first()
         .and_then(|text| text.to_str())
-        .and_then(|text| hooks::parse_git(&*context.processes, text));
-    let Ok(place) = discover(&context.env, &context.env.cwd) else {
-        return Reply::silent(Exit::Done);
+        .and_then(|text| hooks::parse_git(&processes, text));
+    let Ok(place) = discover(env, &env.cwd) else {
+        return;
     };
     let means = Means {
-        env: &context.env,
-        processes: &*context.processes,
-        clock: &*context.clock,
-        settings: context.settings(),
+        env,
+        processes: &processes,
+        clock: &SystemClock,
+        settings: &|| crate::settings::load(env).settings,
     };
     let done = hooks::record_pending(&means, &place, git.as_ref());
     if let Err(error) = done {
-        log(&context.env, "recorder", &error);
+        log(env, "recorder", &error);
     }
-    Reply::silent(Exit::Done)
 }

@@ -62,7 +62,7 @@ fn carry_out(engine: &Engine<'_>, remedy: &Remedy) -> Result<(), HookError> {
                 env: engine.env,
                 processes: engine.processes,
                 clock: engine.clock,
-                settings: engine.settings,
+                settings: &|| engine.settings.clone(),
             };
             hooks::record_pending(&means, &place, None).map(|_| ())
         }

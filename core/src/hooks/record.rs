@@ -44,15 +44,14 @@ pub struct Means<'a> {
     pub processes: &'a dyn Processes,
     /// The clock.
     pub clock: &'a dyn Clock,
-    /// The settings in effect.
-    pub settings: &'a Settings,
+    /// Reads the settings in effect; asked where the content is looked at, and only there, since git waits.
+    pub settings: &'a dyn Fn() -> Settings,
 }
 
 impl std::fmt::Debug for Means<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Means")
             .field("env", self.env)
-            .field("settings", self.settings)
             .finish_non_exhaustive()
     }
 }
@@ -60,9 +59,10 @@ impl std::fmt::Debug for Means<'_> {
 impl Means<'_> {
     /// Returns how the content is looked at.
     pub(super) fn options(&self) -> Options<'_> {
+        let settings = (self.settings)();
         let mut options = Options::new(self.env);
-        options.excluded.clone_from(&self.settings.exclude);
-        options.repository_programs = self.settings.repository_programs;
+        options.excluded = settings.exclude;
+        options.repository_programs = settings.repository_programs;
         options
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! The text is a shell function between two marker lines. It never hinders: it returns 0 whatever happens, ends the
 //! program after two seconds, and says one line at the most. It runs where the program is gone or cannot be executed, and
-//! without PATH or HOME. The logic lives in the program, so the text rarely changes.
+//! without PATH or HOME. The logic lives in the program, so the text rarely changes. One thing is decided here, since
+//! starting the program takes longer than git shall wait for nothing: whether takeup is used in the repository at all. A
+//! linked work tree's git folder lies two below the common one and names it in `commondir` (gitrepository-layout(5)).
 
 /// The version of the text.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// How the first line of our text begins.
 const BEGIN: &str = "# >>> takeup hook ";
 /// The last line of our text.
@@ -17,6 +19,9 @@ pub(super) const KEPT: &str = ".takeup-kept";
 
 const FUNCTION: &str = r#"takeup_hook() {
 	[ "${TAKEUP_HOOKS:-1}" != 0 ] && [ "${TAKEUP_SKIP:-0}" != 1 ] || return 0
+	takeup_git=${GIT_COMMON_DIR:-${GIT_DIR:-.git}}
+	[ ! -e "$takeup_git/commondir" ] || takeup_git=$takeup_git/../..
+	[ ! -d "$takeup_git" ] || [ -e "$takeup_git/takeup/repository-id" ] || return 0
 	takeup_program=@PROGRAM@
 	[ -x "$takeup_program" ] || takeup_program=$(command -v git-takeup 2>/dev/null) || return 0
 	{

@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -21,6 +22,8 @@ use crate::time::Time;
 #[derive(Clone, Debug)]
 pub struct LinuxProcesses {
     root: PathBuf,
+    /// Read once: neither the boot nor our own namespace changes while we run.
+    frame: OnceLock<Frame>,
 }
 
 impl Default for LinuxProcesses {
@@ -72,7 +75,8 @@ impl Stat {
     }
 }
 
-/// What all identities of one look share.
+/// What all identities share.
+#[derive(Clone, Debug)]
 struct Frame {
     boot_id: String,
     namespace: u64,
@@ -111,6 +115,7 @@ impl LinuxProcesses {
     pub fn new() -> Self {
         Self {
             root: PathBuf::from("/proc"),
+            frame: OnceLock::new(),
         }
     }
 
@@ -220,13 +225,17 @@ impl LinuxProcesses {
         }
     }
 
-    /// Reads what all identities of one look share.
-    fn frame(&self) -> Result<Frame, ProcessError> {
-        Ok(Frame {
+    /// Returns what all identities share.
+    fn frame(&self) -> Result<&Frame, ProcessError> {
+        if let Some(frame) = self.frame.get() {
+            return Ok(frame);
+        }
+        let frame = Frame {
             boot_id: self.boot_id()?,
             namespace: self.namespace()?,
             booted_at: self.boot_time(),
-        })
+        };
+        Ok(self.frame.get_or_init(|| frame))
     }
 
     /// Returns every number of the table with its entry. Entries that vanish meanwhile are left out.
@@ -286,6 +295,20 @@ impl Processes for LinuxProcesses {
             .stat(pid)?
             .filter(|stat| !stat.is_zombie())
             .map(|stat| frame.identity(pid, &stat)))
+    }
+
+    fn identify_with_parent(
+        &self,
+        pid: u32,
+    ) -> Result<Option<(ProcessIdentity, Option<u32>)>, ProcessError> {
+        let frame = self.frame()?;
+        Ok(self
+            .stat(pid)?
+            .filter(|stat| !stat.is_zombie())
+            .map(|stat| {
+                let parent = Some(stat.parent).filter(|&parent| parent != 0);
+                (frame.identity(pid, &stat), parent)
+            }))
     }
 
     fn state(&self, process: &ProcessIdentity) -> ProcessState {

@@ -107,11 +107,11 @@ pub fn ancestors(
         && chain.len() < LONGEST_CHAIN
         && chain.iter().all(|known| known.pid != pid)
     {
-        let Some(identity) = processes.identify(pid)? else {
+        let Some((identity, parent)) = processes.identify_with_parent(pid)? else {
             break;
         };
         chain.push(identity);
-        next = processes.parent(pid)?;
+        next = parent;
     }
     Ok(chain)
 }

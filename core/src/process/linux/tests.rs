@@ -110,6 +110,7 @@ fn descendants_are_found_through_their_parents() {
 fn an_unreadable_table_is_unknown_and_never_gone() {
     let nothing = LinuxProcesses {
         root: PathBuf::from("/nonexistent"),
+        ..LinuxProcesses::new()
     };
     let known = LinuxProcesses::new()
         .identify(std::process::id())
