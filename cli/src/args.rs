@@ -148,8 +148,29 @@ commands! {
     Version => version, "version";
 }
 
-/// Parses the arguments, runs the command and prints its answer.
+/// Parses the arguments, runs the command and prints its answer. An answer that nobody got is no success.
 pub(crate) fn run() -> ExitCode {
+    let exit = answered();
+    let Some(why) = printer::lost() else {
+        return ExitCode::from(exit);
+    };
+    let label = printer::paint(printer::RED, "error:");
+    let done = if exit == Exit::Done as u8 {
+        "; the command itself was carried out"
+    } else {
+        ""
+    };
+    printer::err(&format!(
+        "{label} cannot write to standard output: {why}{done}\n"
+    ));
+    ExitCode::from(if exit == Exit::Done as u8 {
+        Exit::No as u8
+    } else {
+        exit
+    })
+}
+
+fn answered() -> u8 {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
@@ -186,12 +207,12 @@ pub(crate) fn answer(words: &[String], context: &Context) -> Result<Reply, Failu
 }
 
 /// Prints what clap says; help goes to standard output and is no failure.
-fn refuse(error: &clap::Error) -> ExitCode {
+fn refuse(error: &clap::Error) -> u8 {
     let wants_json = std::env::args_os().any(|arg| arg == "--json");
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             printer::out(&error.render().ansi().to_string());
-            ExitCode::SUCCESS
+            Exit::Done as u8
         }
         _ if wants_json => {
             let failure = Failure::new(
@@ -203,12 +224,12 @@ fn refuse(error: &clap::Error) -> ExitCode {
         }
         _ => {
             printer::err(&error.render().ansi().to_string());
-            ExitCode::from(Exit::Usage as u8)
+            Exit::Usage as u8
         }
     }
 }
 
-fn print(command: &str, outcome: &Result<Reply, Failure>, json: bool) -> ExitCode {
+fn print(command: &str, outcome: &Result<Reply, Failure>, json: bool) -> u8 {
     match outcome {
         Ok(reply) if reply.silent => {}
         _ if json => printer::out(&format!("{}\n", envelope(command, outcome))),
@@ -233,9 +254,8 @@ fn print(command: &str, outcome: &Result<Reply, Failure>, json: bool) -> ExitCod
             printer::err(&text);
         }
     }
-    let exit = match outcome {
+    match outcome {
         Ok(reply) => reply.code.unwrap_or(reply.exit as u8),
         Err(failure) => failure.exit as u8,
-    };
-    ExitCode::from(exit)
+    }
 }

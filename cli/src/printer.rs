@@ -1,6 +1,7 @@
 //! The one printer: where text meets the terminal. Strangers' text has had its control characters taken out before.
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::OnceLock;
 
 use anstyle::{AnsiColor, Style};
 use takeup_core::time::Time;
@@ -24,20 +25,46 @@ pub(crate) fn paint(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Prints on standard output. A reader that went away is no failure.
+/// Why something that was printed on standard output did not get there, the first time it happened.
+static LOST: OnceLock<io::ErrorKind> = OnceLock::new();
+
+/// Returns why standard output did not take everything; `None` where it did, and where its reader went away.
+pub(crate) fn lost() -> Option<io::ErrorKind> {
+    LOST.get().copied()
+}
+
+/// Prints on standard output. A reader that went away is no failure; any other is kept for [`lost`].
 pub(crate) fn out(text: &str) {
     let mut stream = anstream::stdout().lock();
-    // Nothing useful can be done when the reader is gone.
+    let written = stream
+        .write_all(text.as_bytes())
+        .and_then(|()| stream.flush());
+    note(written.as_ref().err());
+}
+
+/// Prints on standard output for a hook, which never fails.
+pub(crate) fn out_where_possible(text: &str) {
+    let mut stream = io::stdout().lock();
     let _done: io::Result<()> = stream
         .write_all(text.as_bytes())
         .and_then(|()| stream.flush());
 }
 
-/// Prints bytes on standard output as they are.
+/// Prints bytes on standard output as they are. Fails also where the reader went away; other failures are kept for
+/// [`lost`].
 pub(crate) fn out_raw(bytes: &[u8]) -> io::Result<()> {
     let mut stream = io::stdout().lock();
-    stream.write_all(bytes)?;
-    stream.flush()
+    let written = stream.write_all(bytes).and_then(|()| stream.flush());
+    note(written.as_ref().err());
+    written
+}
+
+fn note(error: Option<&io::Error>) {
+    if let Some(error) = error
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        LOST.get_or_init(|| error.kind());
+    }
 }
 
 /// Prints on standard error. A reader that went away is no failure.

@@ -150,9 +150,13 @@ fn apply(layered: &mut Layered, layer: Layer) {
             .zip(&mut layered.origins)
             .find(|(key, _)| key.name.eq_ignore_ascii_case(&name));
         let Some((key, origin)) = found else {
-            layered
-                .complaints
-                .push(format!("{}: no setting {name:?} is known", layer.origin));
+            let known = nearest(&name)
+                .map(|known| format!("; did you mean {known}?"))
+                .unwrap_or_default();
+            layered.complaints.push(format!(
+                "{}: no setting {name:?} is known{known}",
+                layer.origin
+            ));
             continue;
         };
         if !layer.by_user {
@@ -175,6 +179,18 @@ fn apply(layered: &mut Layered, layer: Layer) {
             }
         }
     }
+}
+
+/// Finds the key that a word was probably meant to be.
+fn nearest(word: &str) -> Option<&'static str> {
+    let alike = |key: &Key| {
+        strsim::jaro_winkler(&key.name.to_ascii_lowercase(), &word.to_ascii_lowercase())
+    };
+    KEYS.iter()
+        .map(|key| (alike(key), key.name))
+        .filter(|(alike, _)| *alike > 0.8)
+        .max_by(|one, other| one.0.total_cmp(&other.0))
+        .map(|(_, name)| name)
 }
 
 fn file(path: &Path, complaints: &mut Vec<String>) -> Option<Layer> {

@@ -20,6 +20,7 @@ use serde::Serialize;
 pub use self::mend::{Mended, mend};
 
 use crate::engine::Engine;
+use crate::ledger::Ledger;
 use crate::repository::{Place, Repository, RepositoryError, Tokens, tokens};
 
 /// How a check came out, in order.
@@ -150,12 +151,14 @@ struct Scene<'a> {
     tokens: Tokens,
 }
 
-/// Looks at everything and changes nothing. Findings come in a fixed order: machine, repository, ledger, hooks, agents.
-pub fn examine(engine: &Engine<'_>) -> Vec<Finding> {
+/// Looks at everything and changes nothing. Findings come in a fixed order: machine, settings, repository, ledger, hooks,
+/// agents. `complaints` are what was wrong with the settings when they were read.
+pub fn examine(engine: &Engine<'_>, complaints: &[String]) -> Vec<Finding> {
     let mut found = Vec::new();
     machine::git(engine, &mut found);
     machine::processes(engine, &mut found);
     machine::switches(engine, &mut found);
+    machine::settings(complaints, &mut found);
     place::known(engine, &mut found);
     machine::background(engine, &mut found);
     match Repository::discover(engine.env, &engine.env.cwd) {
@@ -195,11 +198,13 @@ fn here(engine: &Engine<'_>, repository: &Repository, found: &mut Vec<Finding>) 
         tokens,
     };
     place::tokens(&scene, found);
-    if scene.tokens.repository.is_none() && !place.state().exists() {
+    if scene.tokens.repository.is_none() && !Ledger::at(place.state()).exists() {
+        return;
+    }
+    if !ledger::folder(&scene, found) {
         return;
     }
     machine::file_system(&place.state(), found);
-    ledger::folder(&scene, found);
     let Some(view) = ledger::records(&scene, found) else {
         return;
     };

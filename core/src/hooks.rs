@@ -54,7 +54,8 @@ pub const EVENTS: [&str; 5] = [
 
 /// The variables that turn the hooks off.
 pub fn are_off(env: &crate::env::Env) -> bool {
-    env.text("TAKEUP_HOOKS") == Some("0") || env.text("TAKEUP_SKIP") == Some("1")
+    matches!(env.text("TAKEUP_HOOKS"), Some("0" | "false" | "off"))
+        || env.text("TAKEUP_SKIP") == Some("1")
 }
 
 /// Hooks could not be planned, installed, removed or recorded.

@@ -40,6 +40,8 @@ mod tests_compat;
 mod tests_cut;
 #[cfg(test)]
 mod tests_hostile;
+#[cfg(test)]
+mod tests_passing;
 mod write;
 
 use std::fmt::Debug;
@@ -54,7 +56,7 @@ use crate::issue::{Issue, IssueKind};
 use crate::time::Clock;
 use frame::Newer;
 use lock::Lock;
-use read::Files;
+use read::{Files, Pace};
 use write::Writer;
 
 /// The ledger cannot be read or written. What is damaged inside it is no error but an [`Issue`] of the [`View`].
@@ -338,11 +340,36 @@ impl Ledger {
         patience: Duration,
         decide: impl FnOnce(&View) -> Result<(Option<Transition>, T), E>,
     ) -> Result<Committed<T>, TransactError<E>> {
+        self.transact_at(Pace::Sure, clock, patience, decide)
+    }
+
+    /// Like [`Self::transact`], where somebody waits who is told nothing: the line is in the file when this returns, and
+    /// survives whatever becomes of this process, but it is left to the next writer to flush it and to make a snapshot. For
+    /// what git hooks see: git itself does not flush the commit they tell of. `decide` sees no observations.
+    ///
+    /// Where anything is amiss with the ledger this is [`Self::transact`].
+    pub fn transact_in_passing<T, E>(
+        &self,
+        clock: &dyn Clock,
+        patience: Duration,
+        decide: impl FnOnce(&View) -> Result<(Option<Transition>, T), E>,
+    ) -> Result<Committed<T>, TransactError<E>> {
+        self.transact_at(Pace::Passing, clock, patience, decide)
+    }
+
+    fn transact_at<T, E>(
+        &self,
+        pace: Pace,
+        clock: &dyn Clock,
+        patience: Duration,
+        decide: impl FnOnce(&View) -> Result<(Option<Transition>, T), E>,
+    ) -> Result<Committed<T>, TransactError<E>> {
         self.make_folder()?;
         // The long part of reading comes before the lock.
-        let before = read::load(&self.files)?;
+        let before = read::load_at(&self.files, pace)?;
         let lock = Lock::take(self.dir(), &self.operation, clock, patience)?;
         let mut writer = Writer::new(&self.files, lock, before)?;
+        writer.take_time_where_needed()?;
         let (transition, value) = decide(&writer.loaded.view).map_err(TransactError::Decision)?;
         let mut complaint = None;
         if let Some(transition) = &transition {

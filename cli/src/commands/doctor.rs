@@ -41,7 +41,8 @@ pub(crate) struct DoctorData {
 
 pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     let engine = context.engine();
-    let findings = doctor::examine(&engine);
+    let complaints = crate::settings::load(&context.env).complaints;
+    let findings = doctor::examine(&engine, &complaints);
     let remedies: Vec<Remedy> = findings
         .iter()
         .filter_map(|finding| finding.remedy.clone())
@@ -88,7 +89,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         }
     }
     let mended = doctor::mend(&engine, &remedies);
-    Ok(reply(doctor::examine(&engine), mended))
+    Ok(reply(doctor::examine(&engine, &complaints), mended))
 }
 
 fn worst(findings: &[Finding]) -> Health {

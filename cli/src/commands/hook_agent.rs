@@ -39,7 +39,7 @@ pub(crate) fn run(agent: String, event: String, rest: &[OsString], context: &Con
         let _gone = done.send(answer);
     });
     if let Ok(Some(text)) = ended.recv_timeout(LIMIT) {
-        printer::out(&text);
+        printer::out_where_possible(&text);
     }
     Reply::silent(Exit::Done)
 }

@@ -15,11 +15,32 @@ const FORGOTTEN_MILLIS: i64 = 15 * 60 * 1000;
 /// A size of which `gc` should hear.
 const LARGE: u64 = 64 << 20;
 
-pub(super) fn folder(scene: &Scene<'_>, found: &mut Vec<Finding>) {
+/// Looks at the ledger's folder. Returns whether there is one whose content can be looked at.
+pub(super) fn folder(scene: &Scene<'_>, found: &mut Vec<Finding>) -> bool {
     let path = scene.place.state();
-    if let Ok(meta) = std::fs::symlink_metadata(&path)
-        && meta.is_dir()
-    {
+    let Ok(meta) = std::fs::symlink_metadata(&path) else {
+        return true;
+    };
+    if let Ok(target) = std::fs::read_link(&path) {
+        let gone = if path.exists() {
+            ""
+        } else {
+            ", which is not there"
+        };
+        let message = format!(
+            "{} is a link to {}{gone}; the ledger has to be a folder, and nothing is read or recorded",
+            path.display(),
+            target.display(),
+        );
+        let advice = if gone.is_empty() {
+            "put the folder itself in the place of the link"
+        } else {
+            "bring the folder back in the place of the link, or remove the link and begin anew with: git takeup init"
+        };
+        found.push(Finding::fail("ledger-folder", message).advice(advice));
+        return false;
+    }
+    if meta.is_dir() {
         let mode = meta.permissions().mode() & 0o777;
         if mode.trailing_zeros() >= 6 {
             found.push(Finding::ok(
@@ -83,6 +104,7 @@ pub(super) fn folder(scene: &Scene<'_>, found: &mut Vec<Finding>) {
             .advice("look at them (torn-…, damaged-…); `git takeup gc` removes them after 30 days"),
         );
     }
+    true
 }
 
 /// Reads the ledger. `None` where it cannot be read at all.

@@ -59,6 +59,19 @@ pub(super) fn switches(engine: &Engine<'_>, found: &mut Vec<Finding>) {
     }
 }
 
+/// What was wrong with the settings.
+pub(super) fn settings(complaints: &[String], found: &mut Vec<Finding>) {
+    if complaints.is_empty() {
+        found.push(Finding::ok("settings", "every setting is known"));
+    }
+    for complaint in complaints {
+        found.push(
+            Finding::warn("settings", complaint.clone())
+                .advice("it has no effect; see the settings there are with: git takeup config"),
+        );
+    }
+}
+
 pub(super) fn background(engine: &Engine<'_>, found: &mut Vec<Finding>) {
     let looked = Store::of(engine.env).and_then(|store| store.look_all(engine.processes));
     match looked {
@@ -111,7 +124,22 @@ pub(super) fn file_system(path: &Path, found: &mut Vec<Finding>) {
         reason = "kinds have 32 bits"
     )]
     let kind = stat.f_type as u32;
-    let name = match kind {
+    found.push(match shared_kind(kind) {
+        None => Finding::ok("file-system", "locks hold on this file system"),
+        Some(name) => Finding::warn(
+            "file-system",
+            format!(
+                "{} is on {name}: locks may not hold between machines",
+                path.display()
+            ),
+        )
+        .advice("work on this repository from one machine at a time"),
+    });
+}
+
+/// Names a file system that several machines may share, by the numbers of `statfs(2)`; `None` for one of this machine.
+const fn shared_kind(kind: u32) -> Option<&'static str> {
+    Some(match kind {
         0x6969 => "NFS",
         0x517b => "SMB",
         0xff53_4d42 => "CIFS",
@@ -120,19 +148,29 @@ pub(super) fn file_system(path: &Path, found: &mut Vec<Finding>) {
         0x5346_414f => "AFS",
         0x00c3_6400 => "Ceph",
         0x6573_5546 => "FUSE",
-        _ => {
-            found.push(Finding::ok("file-system", "locks hold on this file system"));
-            return;
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_systems_that_machines_share_are_named() {
+        // As `stat -f -c %t` names them; ext4, btrfs and tmpfs belong to one machine.
+        for (kind, name) in [
+            (0x6969, Some("NFS")),
+            (0x0102_1997, Some("9P")),
+            (0x6573_5546, Some("FUSE")),
+            (0xef53, None),
+            (0x9123_683e, None),
+            (0x0102_1994, None),
+        ] {
+            assert_eq!(shared_kind(kind), name, "{kind:x}");
         }
-    };
-    found.push(
-        Finding::warn(
-            "file-system",
-            format!(
-                "{} is on {name}: locks may not hold between machines",
-                path.display()
-            ),
-        )
-        .advice("work on this repository from one machine at a time"),
-    );
+        let mut found = Vec::new();
+        file_system(Path::new("/proc/self"), &mut found);
+        assert_eq!(found.len(), 1);
+    }
 }

@@ -126,7 +126,7 @@ pub fn record(
         by: None,
     };
     let ledger = Ledger::at(place.state()).during(format!("hook git {event}"));
-    let written = ledger.transact(clock, PATIENCE, |view| {
+    let written = ledger.transact_in_passing(clock, PATIENCE, |view| {
         let mut observation = observed;
         observation.by = attribute(&view.state, &chain, by_environment);
         observation.pending = observation.fingerprint.is_none() || observation.by.is_some();

@@ -1,7 +1,8 @@
 //! The text that is put into a hook, and how it is found again.
 //!
 //! The text is a shell function between two marker lines. It never hinders: it returns 0 whatever happens, ends the
-//! program after two seconds, and says one line at the most. It runs where the program is gone or cannot be executed, and
+//! program after two seconds, and says one line at the most. The shell watches by itself: `timeout` would be one more program
+//! to wait for, three times as long. Nothing that git was given open is handed on, so that nobody waits for the recorder. It runs where the program is gone or cannot be executed, and
 //! without PATH or HOME. The logic lives in the program, so the text rarely changes. One thing is decided here, since
 //! starting the program takes longer than git shall wait for nothing: whether takeup is used in the repository at all. A
 //! linked work tree's git folder lies two below the common one and names it in `commondir` (gitrepository-layout(5)).
@@ -25,19 +26,21 @@ const FUNCTION: &str = r#"takeup_hook() {
 	takeup_program=@PROGRAM@
 	[ -x "$takeup_program" ] || takeup_program=$(command -v git-takeup 2>/dev/null) || return 0
 	{
-		if command -v timeout >/dev/null 2>&1; then
-			TAKEUP_STUB=1 timeout -k 1 1 "$takeup_program" hook git "$@" </dev/null >/dev/null 2>&1
-		else
-			TAKEUP_STUB=1 "$takeup_program" hook git "$@" </dev/null >/dev/null 2>&1 &
-			takeup_pid=$!
-			(sleep 2 && kill -9 "$takeup_pid") </dev/null >/dev/null 2>&1 &
-			takeup_watch=$!
-			wait "$takeup_pid"
-			takeup_ended=$?
-			kill "$takeup_watch"
-			[ "$takeup_ended" = 0 ]
-		fi
-	} 2>/dev/null || echo 'takeup: this was not recorded; git takeup doctor says why' >&2
+		TAKEUP_STUB=1 "$takeup_program" hook git "$@" &
+		takeup_pid=$!
+		(
+			takeup_sleep=
+			trap '[ -z "$takeup_sleep" ] || kill "$takeup_sleep"; exit 0' TERM
+			sleep 2 &
+			takeup_sleep=$!
+			wait "$takeup_sleep" && kill -9 "$takeup_pid"
+		) &
+		takeup_watch=$!
+		wait "$takeup_pid"
+		takeup_ended=$?
+		kill "$takeup_watch"
+		[ "$takeup_ended" = 0 ]
+	} </dev/null >/dev/null 2>&1 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- || echo 'takeup: this was not recorded; git takeup doctor says why' >&2
 	return 0
 }
 "#;
@@ -225,7 +228,7 @@ fn joined_line(lines: &str, event: &str) -> String {
     let mut text = String::new();
     for line in lines.lines() {
         text.push_str(line);
-        let open = ["{", "then", "else", "&"]
+        let open = ["{", "(", "then", "else", "&"]
             .iter()
             .any(|end| line.ends_with(end));
         text.push_str(if open { " " } else { "; " });

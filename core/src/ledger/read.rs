@@ -2,6 +2,7 @@
 //!
 //! A reader may come in between the steps of a writer that makes a new snapshot (see `snapshot.rs`): it looks at the
 //! snapshot file again when it is through, and starts anew when that is another file by then.
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -11,8 +12,11 @@ use serde::Deserialize;
 
 use super::acknowledged::Acknowledged;
 use super::frame::{self, Newer, Sum, VERSION};
+use super::state::{Doubt, InstalledHook, PendingEffect, TaskEntry};
 use super::{LedgerError, State, Transition, View, newer_version};
 use crate::files;
+use crate::identity::SessionRecord;
+use crate::ids::TaskId;
 use crate::issue::{Issue, IssueKind};
 
 /// The most bytes of one file that are read.
@@ -111,6 +115,8 @@ pub(super) struct Loaded {
     pub(super) cut: bool,
     /// Bytes that were read.
     pub(super) bytes: u64,
+    /// Whether observations were passed over.
+    pub(super) pace: Pace,
     /// A line was damaged, and no healthy one came after it yet: the chain cannot be checked there.
     broken: bool,
     /// Records before the next one are gone, and the state was not yet doubted for it.
@@ -139,11 +145,51 @@ struct Line {
 }
 
 #[derive(Deserialize)]
-struct Snapshot {
+struct Snapshot<S> {
     v: u32,
     seq: u64,
     head: Sum,
-    state: State,
+    state: S,
+}
+
+/// How much time there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// As much as it takes.
+    Sure,
+    /// Somebody waits: observations, which are most of a ledger, are passed over, and so is the flush of the next line.
+    Passing,
+}
+
+/// The state without its observations.
+#[derive(Deserialize)]
+struct Light {
+    #[serde(default)]
+    tasks: BTreeMap<TaskId, TaskEntry>,
+    #[serde(default)]
+    pending: Vec<PendingEffect>,
+    #[serde(default)]
+    sessions: Vec<SessionRecord>,
+    #[serde(default)]
+    hooks: BTreeMap<String, InstalledHook>,
+    #[serde(default)]
+    doubtful: BTreeSet<Doubt>,
+    #[serde(default)]
+    archived: Vec<TaskId>,
+}
+
+impl From<Light> for State {
+    fn from(light: Light) -> Self {
+        Self {
+            tasks: light.tasks,
+            observations: Vec::new(),
+            pending: light.pending,
+            sessions: light.sessions,
+            hooks: light.hooks,
+            doubtful: light.doubtful,
+            archived: light.archived,
+        }
+    }
 }
 
 /// Says what is wrong with the folder itself, if anything. A folder that is not there is fine.
@@ -231,9 +277,14 @@ pub(super) fn read_from(path: &Path, file: &mut File, offset: u64) -> Result<Vec
 
 /// Reads the ledger in `files`.
 pub(super) fn load(files: &Files) -> Result<Loaded, LedgerError> {
+    load_at(files, Pace::Sure)
+}
+
+/// Reads the ledger in `files`, all of it or what is needed in passing.
+pub(super) fn load_at(files: &Files, pace: Pace) -> Result<Loaded, LedgerError> {
     const TRIES: u32 = 20;
     for attempt in 0.. {
-        let loaded = load_once(files)?;
+        let loaded = load_once(files, pace)?;
         let last = attempt + 1 >= TRIES;
         if !last && mark_of(&files.snapshot) != loaded.snapshot {
             // A writer made a new snapshot meanwhile.
@@ -246,7 +297,7 @@ pub(super) fn load(files: &Files) -> Result<Loaded, LedgerError> {
         }
         return Ok(loaded);
     }
-    load_once(files)
+    load_once(files, pace)
 }
 
 fn mark_of(path: &Path) -> Option<Mark> {
@@ -267,8 +318,9 @@ pub(super) fn older_issues(files: &Files) -> Result<Vec<Issue>, LedgerError> {
     Ok(loaded.view.issues)
 }
 
-fn load_once(files: &Files) -> Result<Loaded, LedgerError> {
+fn load_once(files: &Files, pace: Pace) -> Result<Loaded, LedgerError> {
     let mut loaded = Loaded::nothing();
+    loaded.pace = pace;
     if !check_folder(&files.folder)? {
         return Ok(loaded);
     }
@@ -353,6 +405,7 @@ impl Loaded {
             base: Base::Snapshot,
             cut: false,
             bytes: 0,
+            pace: Pace::Sure,
             broken: false,
             lost: false,
         }
@@ -418,8 +471,16 @@ impl Loaded {
             ));
             return Ok(Taken::Damaged);
         }
-        let snapshot: Snapshot =
-            frame::parse(line).map_err(|newer| newer_version(path, 1, &newer))?;
+        let snapshot = match self.pace {
+            Pace::Sure => frame::parse::<Snapshot<State>>(line),
+            Pace::Passing => frame::parse::<Snapshot<Light>>(line).map(|light| Snapshot {
+                v: light.v,
+                seq: light.seq,
+                head: light.head,
+                state: light.state.into(),
+            }),
+        };
+        let snapshot = snapshot.map_err(|newer| newer_version(path, 1, &newer))?;
         if snapshot.v != VERSION {
             let newer = Newer {
                 version: Some(snapshot.v),

@@ -18,7 +18,7 @@
 use serde::Serialize;
 
 use super::frame::{self, Sum, VERSION};
-use super::read::Base;
+use super::read::{Base, Pace};
 use super::write::Writer;
 use super::{LedgerError, State};
 use crate::files::{self, FileError, Staged};
@@ -37,6 +37,11 @@ struct Snapshot<'a> {
 }
 
 impl Writer<'_> {
+    /// Tells whether a snapshot is due for so long that whoever it was left to did not make it.
+    pub(super) const fn is_overdue(&self) -> bool {
+        self.loaded.tail.lines >= 2 * LINES
+    }
+
     /// Tells whether a snapshot is due and safe to make.
     pub(super) fn is_due(&self) -> bool {
         let loaded = &self.loaded;
@@ -47,7 +52,9 @@ impl Writer<'_> {
 
     /// Tells whether everything was read that may be healthy, so that a snapshot may take its place.
     pub(super) fn is_safe(&self) -> bool {
-        self.loaded.base != Base::Unknown && !self.loaded.tail.unterminated
+        self.loaded.pace == Pace::Sure
+            && self.loaded.base != Base::Unknown
+            && !self.loaded.tail.unterminated
     }
 
     /// Makes a snapshot of the present state.
