@@ -6,6 +6,7 @@ use takeup_core::agent::Agent;
 use takeup_core::engine::Engine;
 use takeup_core::env::Env;
 use takeup_core::process::{self, Processes};
+use takeup_core::redact::Masker;
 use takeup_core::settings::Settings;
 use takeup_core::time::{Clock, SystemClock, Time};
 
@@ -21,6 +22,8 @@ pub(crate) struct Context {
     pub agents: Vec<Box<dyn Agent>>,
     /// The settings in effect, read when they are first asked for.
     settings: OnceLock<Settings>,
+    /// The masks for secrets of the environment, made when they are first needed.
+    masker: OnceLock<Masker>,
     /// Raised when nobody waits for the answer any more.
     pub interrupt: Option<Arc<AtomicBool>>,
     /// Answer as JSON.
@@ -44,6 +47,7 @@ impl Context {
             processes: Box::new(process::system()),
             agents: crate::agents::all(),
             settings: OnceLock::new(),
+            masker: OnceLock::new(),
             interrupt: None,
             json,
             no_input,
@@ -58,6 +62,7 @@ impl Context {
             processes: &*self.processes,
             agents: &self.agents,
             settings: self.settings(),
+            masker: &self.masker,
             interrupt: self.interrupt.as_deref(),
         }
     }
@@ -66,6 +71,11 @@ impl Context {
     pub(crate) fn settings(&self) -> &Settings {
         self.settings
             .get_or_init(|| crate::settings::load(&self.env).settings)
+    }
+
+    /// Returns the masks for secrets of the environment.
+    pub(crate) fn masker(&self) -> &Masker {
+        self.masker.get_or_init(|| Masker::of(&self.env))
     }
 
     /// Returns the present moment.

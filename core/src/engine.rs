@@ -22,6 +22,7 @@ mod site;
 mod start;
 mod views;
 
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -68,6 +69,8 @@ pub struct Engine<'a> {
     pub agents: &'a [Box<dyn Agent>],
     /// The settings in effect.
     pub settings: &'a Settings,
+    /// The masks for secrets of that environment, made when they are first needed.
+    pub masker: &'a OnceLock<Masker>,
     /// Raised by the caller to end a look at the tree early: nothing is recorded then.
     pub interrupt: Option<&'a AtomicBool>,
 }
@@ -85,8 +88,12 @@ impl std::fmt::Debug for Engine<'_> {
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Engine<'_> {
-    /// Masks secrets in a text before it is kept.
+    fn masker(&self) -> &Masker {
+        self.masker.get_or_init(|| Masker::of(self.env))
+    }
+
+    /// Masks secrets in a text before it is kept or shown.
     fn mask(&self, text: &str) -> String {
-        Masker::of(self.env).text(text).text
+        self.masker().text(text).text
     }
 }

@@ -35,7 +35,7 @@ pub use names::is_secret_name;
 use rules::{RULES, Rule, Shape};
 
 /// The version of the table of rules; it grows when a rule is added or changed.
-pub const TABLE_VERSION: u32 = 1;
+pub const TABLE_VERSION: u32 = 2;
 
 /// How a mask begins.
 const MASK: &str = "[redacted:";
@@ -160,12 +160,15 @@ impl Masker {
     /// password of `-u user:password`, and what [`Self::text`] finds in each argument.
     pub fn command<S: AsRef<str>>(&self, args: &[S]) -> RedactedCommand {
         let mut redacted = RedactedCommand::default();
-        let program = args.first().map_or("", |arg| {
-            arg.as_ref().rsplit('/').next().unwrap_or_default()
-        });
+        let mut program = "";
         let mut before = "";
         for arg in args {
             let arg = arg.as_ref();
+            // It may stand behind `sudo`, `env` and their like.
+            let name = arg.rsplit('/').next().unwrap_or_default();
+            if program.is_empty() || takes_short_password(name) {
+                program = name;
+            }
             let Redacted { text, count } = mask_argument(program, before, arg)
                 .map_or_else(|| self.text(arg), |text| Redacted { text, count: 1 });
             redacted.args.push(text);
@@ -249,6 +252,7 @@ impl Masker {
                 | Shape::UserFlag
                 | Shape::Header
                 | Shape::Cookie
+                | Shape::ShortPassword
                 | Shape::UrlPassword
                 | Shape::UrlToken => matches(rule, regex, text, &mut spans),
             }
@@ -332,6 +336,7 @@ fn matches(rule: &'static Rule, regex: &Regex, text: &str, spans: &mut Vec<Span>
             | Shape::Assignment
             | Shape::Flag
             | Shape::Cookie
+            | Shape::ShortPassword
             | Shape::UrlPassword
             | Shape::UrlToken => value,
         };
@@ -359,6 +364,13 @@ fn accepts(rule: &Rule, value: &str) -> bool {
     match rule.shape {
         Shape::Token | Shape::KeyBlock | Shape::Assignment | Shape::Flag => true,
         Shape::Header | Shape::UrlToken => !names::is_reference(value),
+        // `docker run --name mysql -p3306:3306` publishes a port.
+        Shape::ShortPassword => {
+            !names::is_reference(value)
+                && !value
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit() || b":.".contains(&byte))
+        }
         Shape::UserFlag => {
             !names::is_reference(value) && !value.bytes().all(|byte| byte.is_ascii_digit())
         }
@@ -479,12 +491,27 @@ fn mask_argument(program: &str, before: &str, arg: &str) -> Option<String> {
         return Some(mask("argument"));
     }
     match (program, arg.split_at_checked(2)) {
-        (
-            "mysql" | "mysqldump" | "mysqladmin" | "mariadb" | "mariadb-dump" | "sshpass",
-            Some(("-p", value)),
-        ) if !value.is_empty() => Some(format!("-p{}", mask("argument"))),
+        (program, Some(("-p", value))) if !value.is_empty() && takes_short_password(program) => {
+            Some(format!("-p{}", mask("argument")))
+        }
         _ => None,
     }
+}
+
+/// Tells whether a program takes a password right behind `-p`.
+fn takes_short_password(program: &str) -> bool {
+    matches!(
+        program,
+        "mysql"
+            | "mysqldump"
+            | "mysqladmin"
+            | "mysqlimport"
+            | "mysqlshow"
+            | "mariadb"
+            | "mariadb-dump"
+            | "mariadb-admin"
+            | "sshpass"
+    )
 }
 
 /// Returns Shannon's entropy of the bytes, in bits a byte.

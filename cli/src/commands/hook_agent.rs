@@ -59,6 +59,7 @@ fn answer(
         processes: &processes,
         agents: &agents,
         settings,
+        masker: &std::sync::OnceLock::new(),
         interrupt: None,
     };
     let Some(agent) = agents.iter().find(|known| known.id().as_str() == agent) else {

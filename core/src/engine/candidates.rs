@@ -13,7 +13,7 @@ use crate::fingerprint::{Look, TreeRecord};
 use crate::identity::{Identity, OpenEffect, Recorded};
 use crate::ids::{AgentId, Fingerprint, SessionRef, TaskId};
 use crate::issue::Issue;
-use crate::ledger::{TaskEntry, View};
+use crate::ledger::{Ledger, TaskEntry, View};
 use crate::observation;
 use crate::paths::text_of_path;
 use crate::process::{Liveness, ProcessIdentity, liveness_of};
@@ -221,6 +221,9 @@ impl<'a> Gatherer<'a> {
                 &identity.place.worktree_id,
                 left.provenance.at,
             );
+            for happening in &mut candidate.since {
+                happening.what = self.engine.mask(&happening.what);
+            }
         }
         Ok(candidate)
     }
@@ -256,8 +259,9 @@ impl<'a> Gatherer<'a> {
             .or_else(|| session.last_prompt.clone())
             .or_else(|| session.name.clone())
             .unwrap_or_else(|| session.session.id.to_string());
+        let title = self.engine.mask(&title);
         let identity = IdentityView {
-            task_id: own_slug(view, &title, &session.session),
+            task_id: own_slug(&self.site.ledger, view, &title, &session.session),
             title,
             session_id: session.session.id.clone(),
             repository_root: text_of_path(
@@ -325,7 +329,7 @@ impl<'a> Gatherer<'a> {
         };
         let identity = IdentityView {
             task_id: task.task_id.clone(),
-            title: task.title.clone(),
+            title: self.engine.mask(&task.title),
             session_id: task.session.id.clone(),
             repository_root: text_of_path(&task.root),
             base_working_tree_fingerprint: None,
@@ -376,12 +380,15 @@ impl<'a> Gatherer<'a> {
         let judgement = judge(facts);
         let differs = facts.content == Content::Differs;
         let changes = match left {
-            Some(left) if differs => Some(changes::between(
-                self.site.repository.git(),
-                &left.tree,
-                &self.look.record,
-                boundary,
-            )),
+            Some(left) if differs => Some(
+                changes::between(
+                    self.site.repository.git(),
+                    &left.tree,
+                    &self.look.record,
+                    boundary,
+                )
+                .masked(self.engine),
+            ),
             _ => None,
         };
         let listed: Vec<String> = changes
@@ -546,9 +553,9 @@ fn gate(review: &Review) -> Option<ReviewGate> {
 }
 
 /// Returns the slug of a title, with a part of the session's id where another task has that slug.
-fn own_slug(view: &View, title: &str, session: &SessionRef) -> TaskId {
+fn own_slug(ledger: &Ledger, view: &View, title: &str, session: &SessionRef) -> TaskId {
     let slug = TaskId::from_title(title);
-    if !view.state.tasks.contains_key(&slug) && !view.state.archived.contains(&slug) {
+    if !ledger.knows(&view.state, &slug) {
         return slug;
     }
     let digest = Sha256::digest(session.to_string().as_bytes());

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::Engine;
 use crate::boundary::Boundary;
 use crate::fingerprint::{Deviation, DeviationKind, TreeRecord};
 use crate::ids::Oid;
@@ -142,6 +143,17 @@ impl Held {
             Self::Entry(_, oid) => oid.clone(),
             Self::AsHead | Self::Nothing => None,
         }
+    }
+}
+
+impl Changes {
+    /// Masks secrets in what commits say.
+    pub(super) fn masked(mut self, engine: &Engine<'_>) -> Self {
+        for commit in &mut self.commits {
+            commit.subject = engine.mask(&commit.subject);
+            commit.author = engine.mask(&commit.author);
+        }
+        self
     }
 }
 

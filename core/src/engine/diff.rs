@@ -89,7 +89,8 @@ pub fn diff(
         .get(&identity.task_id)
         .map(|entry| entry.task.boundary.clone())
         .unwrap_or_default();
-    let changes = between(site.repository.git(), &left.tree, &look.record, &boundary);
+    let changes =
+        between(site.repository.git(), &left.tree, &look.record, &boundary).masked(engine);
     let patches = if patch {
         let root = &site.place().root;
         changes

@@ -11,7 +11,6 @@ use crate::ids::{SessionRef, TaskId};
 use crate::ledger::{Actor, Change, Transition};
 use crate::plan::Proof;
 use crate::process::Liveness;
-use crate::redact::Masker;
 use crate::review::ReviewState;
 use crate::status::Status;
 
@@ -28,7 +27,7 @@ pub fn gather(
     let site = Site::open_used(engine)?;
     let view = show(engine, task, session, false)?;
     let found = collect(engine, &site, &view)?;
-    let document = found.document(budget, &Masker::of(engine.env));
+    let document = found.document(budget, engine.masker());
     Ok((found, document))
 }
 

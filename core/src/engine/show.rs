@@ -93,13 +93,12 @@ fn entry(
         Some(text) => match select::task(state, text) {
             Ok(entry) => Ok((entry.clone(), false)),
             Err(EngineError::NoTask(_)) => {
-                let task_id = state.archived.iter().find(|id| id.as_str() == text);
-                let archived = match task_id {
-                    Some(task_id) => site
+                let archived = match TaskId::new(text) {
+                    Ok(task_id) => site
                         .ledger
-                        .read_archive(task_id)
+                        .read_archive(&task_id)
                         .map_err(EngineError::Damaged)?,
-                    None => None,
+                    Err(_) => None,
                 };
                 archived
                     .map(|entry| (entry, true))
@@ -145,7 +144,8 @@ pub fn log(
                 .by
                 .as_ref()
                 .map_or_else(|| "a person".to_owned(), ToString::to_string);
-            lines.push(line(seen.at, &seen.event, &by, seen.describe()));
+            let what = engine.mask(&seen.describe());
+            lines.push(line(seen.at, &seen.event, &by, what));
         }
     }
     lines.sort_by_key(|line| line.at);

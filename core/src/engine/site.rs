@@ -114,7 +114,10 @@ impl Site {
         options.repository_programs = engine.settings.repository_programs;
         options.verify = verify;
         options.interrupt = engine.interrupt;
-        Ok(fingerprint::look(self.place(), &options)?)
+        let mut look = fingerprint::look(self.place(), &options)?;
+        // A name, for people to read: nothing is looked up by it.
+        look.record.branch = look.record.branch.map(|branch| engine.mask(&branch));
+        Ok(look)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::boundary::Boundary;
 use crate::fingerprint::{Look, Provenance, ProvenanceEvent};
 use crate::identity::{Closing, Identity, Note, Recorded, Task};
 use crate::ids::{SessionId, SessionRef, TaskId};
-use crate::ledger::{Change, State, Transition};
+use crate::ledger::{Change, Ledger, State, Transition};
 use crate::names;
 use crate::plan::{Check, Plan};
 use crate::propose::{Proposal, propose};
@@ -95,12 +95,7 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
     let look = site.look(engine, true, false)?;
     let session_made_up = caller.session.is_none();
     if session_made_up {
-        caller.session = Some(known_or_new(
-            engine,
-            &site,
-            &caller,
-            request.agent.as_deref(),
-        )?);
+        caller.session = Some(known_or_new(&site, &caller, request.agent.as_deref())?);
     }
     let session = caller.session.clone().unwrap_or_else(SessionRef::person);
     let at = engine.clock.now();
@@ -133,7 +128,7 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
             };
         }
         let task = Task {
-            task_id: free(&view.state, &slug),
+            task_id: free(&site.ledger, &view.state, &slug),
             title: title.clone(),
             boundary: boundary.clone(),
             plan: plan.clone(),
@@ -191,7 +186,6 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
 
 /// Returns the session a person at this terminal already has here, else a new name that nobody has.
 fn known_or_new(
-    engine: &Engine<'_>,
     site: &Site,
     caller: &Caller,
     agent: Option<&str>,
@@ -213,7 +207,6 @@ fn known_or_new(
             (Some(theirs), Some(mine)) => theirs.is(mine),
             _ => false,
         });
-    let _ = engine;
     if let Some(identity) = mine {
         return Ok(identity.session.clone());
     }
@@ -223,8 +216,8 @@ fn known_or_new(
 }
 
 /// Returns the slug, or the first numbered one that no task has or had.
-fn free(state: &State, slug: &TaskId) -> TaskId {
-    let taken = |id: &TaskId| state.tasks.contains_key(id) || state.archived.contains(id);
+fn free(ledger: &Ledger, state: &State, slug: &TaskId) -> TaskId {
+    let taken = |id: &TaskId| ledger.knows(state, id);
     if !taken(slug) {
         return slug.clone();
     }
@@ -298,6 +291,10 @@ pub fn save(engine: &Engine<'_>, request: &SaveRequest) -> Result<Saved, EngineE
     select::own(&site, &site.view.state, &caller, request.task.as_deref())?;
     let look = site.look(engine, true, false)?;
     let at = engine.clock.now();
+    let request = &SaveRequest {
+        reason: request.reason.as_deref().map(|reason| engine.mask(reason)),
+        ..request.clone()
+    };
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         let own = select::own(&site, &view.state, &caller, request.task.as_deref())?;
         let mut changes = Vec::new();

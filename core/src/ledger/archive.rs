@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::frame::{self, VERSION};
-use super::{Actor, Change, Committed, Ledger, LedgerError, TaskEntry, TransactError, Transition};
+use super::{
+    Actor, Change, Committed, Ledger, LedgerError, State, TaskEntry, TransactError, Transition,
+};
 use super::{newer_version, read};
 use crate::agent::Found;
 use crate::files;
@@ -104,10 +106,12 @@ impl Ledger {
         }
     }
 
-    /// Tells whether the archive has a file of a task. The state remembers only the tasks that were archived last
-    /// ([`super::State::ARCHIVED`]); before a name is given to a new task, this is asked as well.
-    pub fn is_archived(&self, task_id: &TaskId) -> bool {
-        std::fs::symlink_metadata(self.archive_path(task_id)).is_ok()
+    /// Tells whether a task has a name or had it. The state remembers only the tasks that were archived last
+    /// ([`State::ARCHIVED`]), so the archive is asked as well.
+    pub fn knows(&self, state: &State, task_id: &TaskId) -> bool {
+        state.tasks.contains_key(task_id)
+            || state.archived.contains(task_id)
+            || std::fs::symlink_metadata(self.archive_path(task_id)).is_ok()
     }
 
     /// Reads the whole archive, ordered by task id.

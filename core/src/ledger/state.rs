@@ -227,7 +227,7 @@ pub struct State {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub doubtful: BTreeSet<Doubt>,
     /// Ids of the tasks that were archived last, at most [`State::ARCHIVED`], so that no new task takes their name. For
-    /// older ones ask [`super::Ledger::is_archived`].
+    /// older ones ask [`super::Ledger::knows`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub archived: Vec<TaskId>,
 }

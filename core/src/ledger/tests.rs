@@ -527,7 +527,7 @@ fn the_archive_takes_closed_tasks_out_of_the_way() {
     assert_eq!(view.state.tasks.keys().collect::<Vec<_>>(), [&id("open")]);
     assert_eq!(view.state.archived, moved.value);
     for name in ["done", &long] {
-        assert!(ledger.is_archived(&id(name)));
+        assert!(ledger.knows(&State::default(), &id(name)));
         assert_eq!(
             ledger.read_archive(&id(name)).unwrap().unwrap(),
             before.state.tasks[&id(name)]

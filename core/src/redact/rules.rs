@@ -35,6 +35,8 @@ pub(super) enum Shape {
     Header,
     /// A header of cookies.
     Cookie,
+    /// `-pPASSWORD`.
+    ShortPassword,
     /// `scheme://user:password@`.
     UrlPassword,
     /// `scheme://token@`.
@@ -492,6 +494,13 @@ pub(super) static RULES: &[Rule] = &[
         &["-u", "--user", "--proxy-user"],
         r#"(?:^|\s)(?:-u|--user|--proxy-user)[ \t=]+["']?[^\s:"'/]{1,100}:(?P<s>[^\s"'`]+)"#,
         Shape::UserFlag,
+    ),
+    // Short options that take a password with nothing between (manuals of mysql and sshpass). A port is none.
+    context(
+        "argument",
+        &["mysql", "mariadb", "sshpass"],
+        r#"(?:^|[\s"'`/;|&(])(?:mysql|mysqldump|mysqladmin|mysqlimport|mysqlshow|mariadb|mariadb-dump|mariadb-admin|sshpass)[ \t][^\n|;&]{0,300}?(?-i:-p)(?:\\*["'])?(?P<s>[^\s"'`;|&]+)"#,
+        Shape::ShortPassword,
     ),
     // The value after these is found by hand: it has too many forms for a pattern.
     context(

@@ -534,6 +534,51 @@ fn commands_are_masked_by_argument() {
 }
 
 #[test]
+fn words_of_a_shell_go_whole_however_they_are_quoted() {
+    for line in [
+        "mysql -uroot -pzandgobi shop",
+        "/usr/bin/mysqldump -u root -pzandgobi --all-databases",
+        "sh -c 'mysql -h db -pzandgobi shop'",
+        "sh -c \"mysql -h db -p\\\"zandgobi\\\" shop\"",
+        "sshpass -pzandgobi ssh host",
+        "mysql -p'zandgobi' shop",
+        "PASSWORD=zand\\ gobi make",
+        "PASSWORD=zand\\;gobi make",
+        "PASSWORD=zand\\'gobi make",
+        "PASSWORD=$'zand gobi' make",
+        "deploy --password zand\\ gobi --to host",
+        "deploy --password 'zand'\\''gobi' --to host",
+        "deploy --password 'zand'\"'\"'gobi' --to host",
+        "sh -c \"deploy --password 'zand'\\\\''gobi' --to host\"",
+        "sh -c 'deploy --password \\\"zand gobi\\\" --to host'",
+        "DB_PASSWORD='zand'\\''gobi' make",
+        "{\"command\": \"PASSWORD='zand'\\\\''gobi' make\"}",
+    ] {
+        let masked = text(line).text;
+        assert!(
+            !masked.contains("zand") && !masked.contains("gobi"),
+            "{line} -> {masked}"
+        );
+        assert_eq!(text(&masked).text, masked, "{line}");
+    }
+    for line in [
+        "docker run --name mysql -p3306:3306 image",
+        "mysql -P3306 -h db shop",
+        "mysql -p shop",
+        "mysql -p$PASSWORD shop",
+        "mysql -p shop | grep -pattern",
+        "apt-get install mysql && mkdir -p/tmp/x",
+    ] {
+        assert_eq!(text(line).text, line);
+    }
+    let sudo = command(&["sudo", "mysql", "-pzandgobi"]);
+    assert_eq!(sudo.args, ["sudo", "mysql", "-p[redacted:argument]"]);
+    let json = r#"{"a":{"password":"x y z","b":'c'},"d":"e"}"#;
+    let masked = text(json).text;
+    assert!(masked.ends_with(r#"","b":'c'},"d":"e"}"#), "{masked}");
+}
+
+#[test]
 fn json_stays_json() {
     let token = Dice(5).fill("gl|pat-|@x20");
     let value = json!({

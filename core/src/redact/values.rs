@@ -72,6 +72,12 @@ fn value_at(
     in_query: bool,
     run: &mut std::ops::Range<usize>,
 ) -> Option<Value> {
+    // `$'…'` and `$"…"` of a shell.
+    let dollar = text
+        .get(at..)?
+        .strip_prefix('$')
+        .is_some_and(|rest| rest.starts_with(['\'', '"']));
+    let at = at + usize::from(dollar);
     let rest = text.get(at..)?;
     let slashes = rest
         .bytes()
@@ -84,7 +90,7 @@ fn value_at(
         .copied()
         .filter(|byte| b"\"'`".contains(byte));
     let Some(quote) = quote else {
-        let end = bare_end(text, at, run);
+        let end = continued(text, at, bare_end(text, at, run));
         let mut value = text.get(at..end)?;
         if in_query {
             value = value.split(['&', '#']).next().unwrap_or_default();
@@ -100,13 +106,19 @@ fn value_at(
     let content = text.as_bytes().get(start..)?;
     let mut length = 0;
     let mut backslashes = 0;
-    for byte in content {
+    while let Some(byte) = content.get(length) {
         match byte {
             b'\n' | b'\r' => break,
             // The quote that closes has as many backslashes before it as the one that opens; one with more is inside.
             byte if *byte == quote && backslashes <= slashes => {
-                length -= backslashes;
-                break;
+                let behind = content.get(length..).unwrap_or_default();
+                let Some(gap) = reopened(behind).filter(|_| slashes == 0) else {
+                    length -= backslashes;
+                    break;
+                };
+                length += gap;
+                backslashes = 0;
+                continue;
             }
             b'\\' => backslashes += 1,
             _ => backslashes = 0,
@@ -118,6 +130,47 @@ fn value_at(
         end: start + length,
         quoted: true,
     })
+}
+
+/// Tells how long the way is by which a word in single quotes holds one: `'\''` or `'"'"'`, also with the backslashes that
+/// JSON adds. `None`: the word is over.
+fn reopened(behind: &[u8]) -> Option<usize> {
+    let rest = behind.strip_prefix(b"'")?;
+    let slashes = |bytes: &[u8]| bytes.iter().take_while(|byte| **byte == b'\\').count();
+    let before = slashes(rest);
+    let rest = rest.get(before..)?;
+    if before > 0 && rest.starts_with(b"''") {
+        return Some(1 + before + 2);
+    }
+    let rest = rest.strip_prefix(b"\"'")?;
+    let after = slashes(rest);
+    rest.get(after..)?
+        .starts_with(b"\"'")
+        .then_some(1 + before + 2 + after + 2)
+}
+
+/// How many times a bare word is followed over a quoted character, and how far.
+const CONTINUED: usize = 32;
+
+/// Returns the end of a bare word of a shell: a backslash before it makes a blank, a quote or a semicolon part of the word.
+fn continued(text: &str, at: usize, mut end: usize) -> usize {
+    let bytes = text.as_bytes();
+    for _ in 0..CONTINUED {
+        let is_quoted = end > at
+            && bytes.get(end - 1) == Some(&b'\\')
+            && bytes.get(end).is_some_and(|byte| b" \t';".contains(byte));
+        if !is_quoted {
+            break;
+        }
+        end += 1;
+        end += bytes
+            .iter()
+            .skip(end)
+            .take(CONTINUED * 8)
+            .take_while(|byte| !byte.is_ascii_whitespace() && !b"\"'`;".contains(byte))
+            .count();
+    }
+    end
 }
 
 fn bare_end(text: &str, at: usize, run: &mut std::ops::Range<usize>) -> usize {

@@ -421,3 +421,62 @@ fn a_title_is_one_line_of_a_bounded_length() {
     }
     scratch.takeup(&["start", &"x".repeat(500)]).exits(0);
 }
+
+#[test]
+fn a_name_that_was_archived_long_ago_is_not_given_again() {
+    use takeup_core::ledger::{Change, Ledger, State};
+    use takeup_core::status::Status;
+    use takeup_tests::ledger::{put, start, task_id, transition};
+    let scratch = left();
+    scratch
+        .takeup(&["start", "gone long", "--session", "s9", "--no-checks"])
+        .exits(0);
+    for task in ["t1", "gone-long"] {
+        scratch.takeup(&["abandon", task]).exits(0);
+    }
+    let ledger = Ledger::at(scratch.repo().join(".git/takeup"));
+    let actor = takeup_tests::ledger::actor();
+    let moved = ledger
+        .archive(
+            &takeup_core::time::SystemClock,
+            Ledger::PATIENCE,
+            &actor,
+            |_| true,
+        )
+        .unwrap();
+    assert_eq!(moved.value, [task_id("gone-long"), task_id("t1")]);
+    // So many others went after it that the state remembers it no longer.
+    let names: Vec<String> = (0..=State::ARCHIVED)
+        .map(|number| format!("other-{number}"))
+        .collect();
+    let others = names
+        .iter()
+        .flat_map(|name| start(name, Status::Completed).changes)
+        .collect();
+    put(&ledger, transition("start", others)).unwrap();
+    let task_ids = names.iter().map(|name| task_id(name)).collect();
+    put(
+        &ledger,
+        transition("archive", vec![Change::Archived { task_ids }]),
+    )
+    .unwrap();
+    assert!(
+        !ledger
+            .read()
+            .unwrap()
+            .state
+            .archived
+            .contains(&task_id("t1"))
+    );
+
+    let started = scratch
+        .takeup(&["start", "t1", "--session", "s2", "--no-checks", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(started["data"]["identity"]["taskId"], "t1-2");
+    let shown = scratch
+        .takeup(&["show", "gone-long", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(shown["data"]["archived"], true, "{shown}");
+}

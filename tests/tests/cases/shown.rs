@@ -1,7 +1,7 @@
 //! What people see: one story, every human output, with times, ids and places replaced.
 use insta::assert_snapshot;
 
-use super::scratch;
+use super::{left, scratch};
 
 fn filters() -> Vec<(&'static str, &'static str)> {
     vec![
@@ -77,4 +77,38 @@ fn every_output_for_people_is_as_it_was() {
     show(&["log", "fix-login"]);
     show(&["inspect", "--all"]);
     insta::with_settings!({filters => filters()}, { assert_snapshot!(shown) });
+}
+
+#[test]
+fn tokens_in_commits_branches_and_reasons_are_not_shown_and_not_kept() {
+    let scratch = left();
+    // Put together here, so that nothing secret-looking stands in the source.
+    let token = format!("ghp_{}", "a1B2c3D4e5".repeat(4).get(..36).unwrap());
+    scratch.git(&["checkout", "-qb", &format!("try/{token}")]);
+    scratch.write("a.txt", "two\n");
+    scratch.git(&["commit", "-qam", &format!("use {token} for now")]);
+    scratch
+        .takeup(&["save", "--session", "s1", "--end", "--reason", &token])
+        .exits(0);
+    scratch.write("a.txt", "three\n");
+    scratch.git(&["commit", "-qam", &format!("really use {token}")]);
+    for words in [
+        &["inspect"][..],
+        &["diff", "t1"],
+        &["log", "t1"],
+        &["show", "t1"],
+        &["handover", "t1", "--dry-run"],
+        &[],
+        &["sessions"],
+    ] {
+        for json in [&[][..], &["--json"]] {
+            let ran = scratch.takeup(&[words, json].concat());
+            assert!(ran.code <= 1, "{words:?}: {}", ran.stderr);
+            assert!(!ran.stdout.contains(&token), "{words:?}: {}", ran.stdout);
+        }
+    }
+    let diff = scratch.takeup(&["diff", "t1"]).exits(1).stdout;
+    assert!(diff.contains("really use [redacted:"), "{diff}");
+    let kept = std::fs::read_to_string(scratch.repo().join(".git/takeup/journal.jsonl")).unwrap();
+    assert!(!kept.contains(&token));
 }

@@ -45,9 +45,7 @@ pub(super) fn prepare(
     let before = engine::present(&engine)?;
     let check = CheckFor {
         root: paths::text_of_path(cwd),
-        line: takeup_core::redact::Masker::of(&context.env)
-            .text(&line)
-            .text,
+        line: context.masker().text(&line).text,
         must_fail: check.and_then(|check| check.must_fail),
         before,
     };

@@ -87,7 +87,7 @@ pub(super) fn foreground(
         }
         detached(store, record, begun, &mut seen_events)
     };
-    let over = follow(store, record, None, &Masker::of(&context.env), &mut leave)?;
+    let over = follow(store, record, None, context.masker(), &mut leave)?;
     if stopping {
         let by = stop::who(context)?;
         let lender = Lender::new(context);

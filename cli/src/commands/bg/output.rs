@@ -6,7 +6,6 @@ use takeup_core::background::{Record, Shown, Store, Stream, look, read_output, t
 use takeup_core::error::Exit;
 use takeup_core::ids::BackgroundId;
 use takeup_core::process;
-use takeup_core::redact::Masker;
 
 use super::{follow, store};
 use crate::context::Context;
@@ -118,7 +117,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
         record.output_cap,
         stream,
         most,
-        &Masker::of(&context.env),
+        context.masker(),
     )?;
     Ok(reply(record, over, shown, context))
 }
@@ -131,7 +130,7 @@ pub(super) fn tail(args: &TailArgs, context: &Context) -> Result<Reply, Failure>
             &store,
             &record,
             Some(args.lines),
-            &Masker::of(&context.env),
+            context.masker(),
             &mut || false,
         )?;
         return Ok(Reply::silent(Exit::Done));
@@ -141,7 +140,7 @@ pub(super) fn tail(args: &TailArgs, context: &Context) -> Result<Reply, Failure>
         &record.id,
         record.output_cap,
         args.lines,
-        &Masker::of(&context.env),
+        context.masker(),
     )?;
     Ok(reply(record, over, shown, context))
 }
