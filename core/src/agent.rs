@@ -384,6 +384,20 @@ pub enum Effect {
     },
 }
 
+/// An answer that was given inside the agent to a question of the ledger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ForeignAnswer {
+    /// The ledger's id of the question.
+    pub review_id: ReviewId,
+    /// Yes or no.
+    pub approved: bool,
+    /// The session it was given in.
+    pub session: SessionRef,
+    /// When.
+    pub at: Time,
+}
+
 /// What an agent's own hook said, translated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookEvent {
@@ -524,6 +538,13 @@ pub trait Agent: Send + Sync {
     /// Lists tasks kept in the agent's own format at this place. Reads only.
     fn tasks(&self, env: &Env, place: &Place) -> Found<ForeignTask> {
         let _ = (env, place);
+        Found::default()
+    }
+
+    /// Lists answers that stand in the agent's own files to questions of the ledger. Only an answer to exactly what was asked is
+    /// one; an answer to something else is an issue. Reads only.
+    fn answers(&self, env: &Env, place: &Place, asked: &[Review]) -> Found<ForeignAnswer> {
+        let _ = (env, place, asked);
         Found::default()
     }
 

@@ -25,9 +25,11 @@
 //!   since is told by the times of git's own files. A file `AGENTS.md` that was removed since is not noticed.
 //! - Records of OpenCode++ are looked for at the top of the work tree only; one that was started in a folder below keeps
 //!   its own there.
-//! - A person's answer given inside OpenCode++ to a question that takeup asked is not brought back into the ledger.
+//! - OpenCode++ lets a question be answered by its model's word. A no is taken over into the ledger; a yes is taken over where
+//!   the user's settings let the caller's word count (`takeup.confirm = caller`), and is shown beside the question else.
 //! - Liveness needs Linux's process table. Of several processes that work in one folder none is named as the session's.
 //! - Sessions of OpenCode 2 are not read, and its plugins are of another kind.
+mod answers;
 mod effects;
 mod fingerprint;
 mod hook;
@@ -44,13 +46,14 @@ mod testing;
 use std::ffi::OsString;
 
 use takeup_core::agent::{
-    Agent, AgentError, Detection, Effect, ForeignTask, Found, HookEvent, Parcel, Received, Rung,
-    Session, SessionDetail, SessionQuery,
+    Agent, AgentError, Detection, Effect, ForeignAnswer, ForeignTask, Found, HookEvent, Parcel,
+    Received, Rung, Session, SessionDetail, SessionQuery,
 };
 use takeup_core::env::Env;
 use takeup_core::ids::{AgentId, SessionId};
 use takeup_core::integration::{EditPlan, IntegrationState, Scope};
 use takeup_core::repository::Place;
+use takeup_core::review::Review;
 use takeup_core::time::SystemClock;
 
 pub use fingerprint::{CLEAN_TREE, FingerprintError, PluginFingerprint, fingerprint};
@@ -136,6 +139,10 @@ impl Agent for OpenCode {
 
     fn tasks(&self, env: &Env, place: &Place) -> Found<ForeignTask> {
         tasks::tasks(env, place)
+    }
+
+    fn answers(&self, _env: &Env, place: &Place, asked: &[Review]) -> Found<ForeignAnswer> {
+        answers::answers(place, asked)
     }
 
     /// In a place where OpenCode++ keeps records, or into which our plugin was put. An installation for the user alone does

@@ -290,6 +290,18 @@ fn brief(view: &ReviewView, context: &Context) -> String {
             review.session
         ),
     ));
+    if let Some(answer) = &view.answer {
+        let word = if answer.approved { "yes" } else { "no" };
+        out.push_str(&field(
+            "  answer",
+            11,
+            &format!(
+                "{word}, {} in {}; not taken over yet",
+                ago(context.now(), answer.at),
+                answer.session
+            ),
+        ));
+    }
     out
 }
 

@@ -1,11 +1,13 @@
 //! `review`: a question to a person. The decision is recorded first and applied after; where applying fails, the next call
 //! applies it, once, without asking again.
+mod elsewhere;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::close::entry_of;
 use super::{Caller, Changed, Engine, EngineError, PATIENCE, Site, effects, select};
-use crate::agent::Effect;
+use crate::agent::{Effect, ForeignAnswer};
 use crate::boundary::{Boundary, Raise};
 use crate::fingerprint::Look;
 use crate::identity::Identity;
@@ -84,6 +86,9 @@ pub struct ReviewView {
     pub task_title: String,
     /// The content changed since the question was asked; `null` where that is not known.
     pub content_changed: Option<bool>,
+    /// An answer that was given inside an agent and is not taken over yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<ForeignAnswer>,
 }
 
 /// Lists reviews, the newest last. Without `all` only those that wait. Reads only.
@@ -132,9 +137,16 @@ pub fn reviews(
     } else {
         site.look(engine, false, false)?.record.fingerprint
     };
+    let asked: Vec<Review> = found.iter().map(|(review, _)| review.clone()).collect();
+    let answers = elsewhere::answers(engine, &site, asked.iter());
     Ok(found
         .into_iter()
         .map(|(review, task_title)| ReviewView {
+            answer: answers
+                .items
+                .iter()
+                .find(|answer| answer.review_id == review.review_id)
+                .cloned(),
             content_changed: match (&review.fingerprint, &present) {
                 (Some(asked), Some(present)) => Some(asked != present),
                 _ => None,
@@ -441,6 +453,7 @@ pub(super) fn apply_decided(
     site: &Site,
     caller: &Caller,
 ) -> Result<(), EngineError> {
+    elsewhere::take_over(engine, site, caller)?;
     let at = engine.clock.now();
     let view = site.ledger.read()?;
     let undecided = |view: &View| -> Vec<Review> {

@@ -44,6 +44,17 @@ impl Model {
             .clone()
     }
 
+    /// Returns everything that was put in front of it, and forgets it.
+    pub(crate) fn take(&self) -> String {
+        let requests =
+            std::mem::take(&mut *self.requests.lock().unwrap_or_else(PoisonError::into_inner));
+        requests
+            .iter()
+            .map(Value::to_string)
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
     /// Returns what stood before the conversation in any request, and forgets the requests.
     pub(crate) fn take_system(&self) -> String {
         let requests =

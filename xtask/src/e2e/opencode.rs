@@ -15,15 +15,14 @@ use super::model::Model;
 
 /// The version it is run against.
 const VERSION: &str = "1.18.33";
+/// Where its server listens; the network is the suite's own.
+const SERVER: &str = "46113";
 /// The first turn in a fresh home takes half a minute on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Arguments of `e2e opencode`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The folder into which `npm install opencode-ai@1.18.33 @opencode-ai/plugin@1.18.33 @opencode-ai/sdk` was run
-    #[arg(long, env = "TAKEUP_E2E_OPENCODE", value_name = "DIR")]
-    clients: Option<PathBuf>,
     /// The program to test [default: target/debug/git-takeup]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
@@ -32,16 +31,12 @@ pub(crate) struct Args {
     with_network: bool,
 }
 
-/// Runs the suite; without the client it is skipped with a line that says so.
-pub(crate) fn run(args: &Args) -> Result<()> {
-    let Some(clients) = &args.clients else {
-        println!("skipped: no OpenCode; name its folder with --clients or TAKEUP_E2E_OPENCODE");
+/// Runs the suite with the client in the folder `opencode` of the clients.
+pub(crate) fn run(args: &Args, clients: &Path) -> Result<()> {
+    if super::without_network(args.with_network)? {
         return Ok(());
-    };
-    if !args.with_network && std::env::var_os("TAKEUP_E2E_OFFLINE").is_none() {
-        return offline();
     }
-    let modules = clients.join("node_modules");
+    let modules = clients.join("opencode/node_modules");
     let opencode = [
         "opencode-linux-x64",
         "opencode-linux-x64-baseline",
@@ -56,46 +51,41 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             .is_ok_and(|output| output.status.success())
     })
     .with_context(|| format!("no OpenCode that runs here is in {}", modules.display()))?;
-    let program = match &args.program {
-        Some(program) => program.clone(),
-        None => std::env::current_dir()?.join("target/debug/git-takeup"),
-    };
-    ensure!(program.is_file(), "{} is not built", program.display());
-    let suite = Suite::new(
+    let mut suite = Suite::new(
         opencode.canonicalize()?,
-        program.canonicalize()?,
+        super::program(args.program.as_ref())?,
         &modules.canonicalize()?,
     )?;
     suite.version()?;
+    let before = suite.files()?;
     suite.install()?;
     suite.killed()?;
     suite.refused()?;
     suite.taken_up()?;
-    suite.removed()?;
+    suite.compacted()?;
+    suite.without_program()?;
+    suite.removed(before)?;
     println!("opencode {VERSION}: all of it holds");
-    Ok(())
-}
-
-/// Runs the same again in a network of its own that has the loopback interface only.
-fn offline() -> Result<()> {
-    let this = std::env::current_exe()?;
-    let status = Command::new("unshare")
-        .args(["-rn", "sh", "-c", "ip link set lo up && exec \"$0\" \"$@\""])
-        .arg(this)
-        .args(std::env::args_os().skip(1))
-        .env("TAKEUP_E2E_OFFLINE", "1")
-        .status()
-        .context(
-            "cannot switch the network off (needs `unshare` and `ip`); --with-network leaves it on",
-        )?;
-    ensure!(status.success(), "the suite failed");
     Ok(())
 }
 
 struct Suite {
     folder: tempfile::TempDir,
     opencode: PathBuf,
+    program: PathBuf,
     model: Model,
+    /// The server, while there is one.
+    server: Option<Child>,
+}
+
+impl Drop for Suite {
+    fn drop(&mut self) {
+        if let Some(server) = &mut self.server {
+            // One that has ended already is no failure.
+            let _ended = server.kill();
+            let _reaped = server.wait();
+        }
+    }
 }
 
 impl Suite {
@@ -103,13 +93,17 @@ impl Suite {
         let suite = Self {
             folder: tempfile::tempdir()?,
             opencode,
+            program,
             model: Model::start()?,
+            server: None,
         };
         for folder in ["bin", "home/.config/opencode", "repo/src", "repo/.opencode"] {
             std::fs::create_dir_all(suite.folder.path().join(folder))?;
         }
-        std::os::unix::fs::symlink(program, suite.folder.path().join("bin/git-takeup"))?;
+        suite.put_program()?;
         let settings = json!({
+            // OpenCode writes this into settings without it.
+            "$schema": "https://opencode.ai/config.json",
             "model": "fake/fake-1", "small_model": "fake/fake-1", "share": "disabled", "autoupdate": false,
             "provider": {"fake": {
                 "npm": "@ai-sdk/openai-compatible", "name": "Fake",
@@ -123,19 +117,18 @@ impl Suite {
             "repo/.gitignore",
             ".opencode/node_modules\n.opencode/package*.json\n.opencode/.gitignore\n",
         )?;
-        // OpenCode would fetch its own plugin package into each settings folder.
+        // OpenCode fetches its own plugin package into each settings folder, and waits for the network until it gives up.
+        suite.put("home/.npmrc", "offline=true\nfetch-retries=0\n")?;
         for folder in ["repo/.opencode", "home/.config/opencode"] {
             let folder = suite.folder.path().join(folder);
             std::fs::create_dir_all(folder.join("node_modules"))?;
-            for entry in modules.read_dir()? {
-                let entry = entry?;
-                let name = entry.file_name();
-                if !name.to_string_lossy().starts_with("opencode") && name != ".bin" {
-                    std::os::unix::fs::symlink(
-                        entry.path(),
-                        folder.join("node_modules").join(name),
-                    )?;
-                }
+            for name in ["@opencode-ai", "zod"] {
+                let copied = Command::new("cp")
+                    .arg("-r")
+                    .arg(modules.join(name))
+                    .arg(folder.join("node_modules"))
+                    .status()?;
+                ensure!(copied.success(), "cannot copy {name}");
             }
             let manifest = json!({"dependencies": {"@opencode-ai/plugin": VERSION}});
             takeup_core::files::write_atomic(
@@ -146,6 +139,15 @@ impl Suite {
         }
         suite.sh("git init -q -b main . && git add . && git commit -qm base && git config --global takeup.confirm caller")?;
         Ok(suite)
+    }
+
+    fn bin(&self) -> PathBuf {
+        self.folder.path().join("bin/git-takeup")
+    }
+
+    fn put_program(&self) -> Result<()> {
+        std::os::unix::fs::symlink(&self.program, self.bin())?;
+        Ok(())
     }
 
     fn repo(&self) -> PathBuf {
@@ -211,14 +213,23 @@ impl Suite {
             .args(["run", "--format", "json"])
             .stdin(std::fs::File::open(file)?)
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(std::fs::File::create(self.folder.path().join("said"))?)
             .spawn()?)
+    }
+
+    /// What the last turn said beside its answers, for a message.
+    fn said(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("said")).unwrap_or_default()
     }
 
     /// Runs a whole turn and returns what each tool answered.
     fn turn(&self, prompt: &str) -> Result<Vec<(String, Value)>> {
         let output = self.start(prompt)?.wait_with_output()?;
-        ensure!(output.status.success(), "the turn failed: {prompt}");
+        ensure!(
+            output.status.success(),
+            "the turn failed: {prompt}{}",
+            self.said()
+        );
         let text = String::from_utf8_lossy(&output.stdout);
         Ok(text
             .lines()
@@ -307,7 +318,8 @@ impl Suite {
             );
             ensure!(
                 child.try_wait()?.is_none(),
-                "the turn ended before its second tool"
+                "the turn ended before its second tool: {}",
+                self.said()
             );
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -393,19 +405,149 @@ impl Suite {
         Ok(())
     }
 
-    fn removed(&self) -> Result<()> {
-        let mut before = self.files()?;
+    /// Asks OpenCode's server.
+    fn ask(&self, path: &str, body: &Value) -> Result<Value> {
+        let output = self
+            .command("curl")
+            .args([
+                "-sS",
+                "-m60",
+                "--fail-with-body",
+                "-X",
+                "POST",
+                "-H",
+                "content-type: application/json",
+            ])
+            .arg("-d")
+            .arg(body.to_string())
+            .arg(format!("http://127.0.0.1:{SERVER}{path}"))
+            .output()?;
+        let said = String::from_utf8_lossy(&output.stdout);
         ensure!(
-            before.remove(".opencode/plugins/takeup.js").is_some(),
+            output.status.success(),
+            "{path}: {said}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Ok(serde_json::from_str(&said).unwrap_or_else(|_| json!(said)))
+    }
+
+    fn compacted(&mut self) -> Result<()> {
+        self.server = Some(
+            self.command(&self.opencode)
+                .args(["serve", "--port", SERVER])
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()?,
+        );
+        let deadline = Instant::now() + PATIENCE;
+        // A request for a session that comes before it is ready is never answered.
+        let health = format!("http://127.0.0.1:{SERVER}/global/health");
+        while !self
+            .command("curl")
+            .args(["-s", "-m2", &health])
+            .output()?
+            .status
+            .success()
+        {
+            ensure!(Instant::now() < deadline, "the server does not start");
+            std::thread::sleep(Duration::from_millis(250));
+        }
+        let session = self.ask("/session", &json!({"title": "long"}))?;
+        let id = session["id"].as_str().context("a session without an id")?;
+        let say = |text: &str| json!({"parts": [{"type": "text", "text": text}]});
+        self.ask(&format!("/session/{id}/message"), &say("hello"))?;
+        let begun = self.model.take();
+        ensure!(
+            begun.contains("fix-login"),
+            "the notice is not in a turn of the server"
+        );
+        self.ask(
+            &format!("/session/{id}/summarize"),
+            &json!({"providerID": "fake", "modelID": "fake-1"}),
+        )?;
+        let summarised = self.model.take();
+        ensure!(
+            summarised.contains("fix-login"),
+            "the notice is not in front of the model that summarises: {summarised}"
+        );
+        self.ask(&format!("/session/{id}/message"), &say("go on"))?;
+        ensure!(
+            self.model.take_system().contains("fix-login"),
+            "the notice is gone after the compaction"
+        );
+        if let Some(server) = &mut self.server {
+            server.kill()?;
+            server.wait()?;
+        }
+        self.server = None;
+        println!("ok: compaction keeps the notice");
+        Ok(())
+    }
+
+    /// Without the program, and with one that fails or hangs, OpenCode works, and its log has one line of it a run.
+    fn without_program(&self) -> Result<()> {
+        let broken = [
+            ("missing", None),
+            ("failing", Some("#!/bin/sh\necho nonsense; exit 3\n")),
+            ("hanging", Some("#!/bin/sh\nexec sleep 30\n")),
+        ];
+        for (what, script) in broken {
+            std::fs::remove_file(self.bin())?;
+            if let Some(script) = script {
+                takeup_core::files::write_atomic(&self.bin(), script.as_bytes(), 0o755)?;
+            } else {
+                // Nothing to be found under this name, even if this machine has it installed.
+                std::os::unix::fs::symlink("/nowhere", self.bin())?;
+            }
+            let before = self.log_lines()?;
+            let answers =
+                self.turn("go\n#call bash {\"command\":\"echo works\",\"description\":\"x\"}\n")?;
+            ensure!(
+                matches!(answers.as_slice(), [(_, said)] if said.to_string().contains("works")),
+                "with a {what} program the turn gave {answers:?}"
+            );
+            let lines = self.log_lines()? - before;
+            ensure!(lines == 1, "a {what} program left {lines} lines in the log");
+        }
+        std::fs::remove_file(self.bin())?;
+        self.put_program()?;
+        println!("ok: a missing, failing or hanging program costs one line in the log");
+        Ok(())
+    }
+
+    /// How many lines of OpenCode's log speak of the program.
+    fn log_lines(&self) -> Result<usize> {
+        let folder = self.folder.path().join("home/.local/share/opencode/log");
+        let mut count = 0;
+        for entry in folder.read_dir()? {
+            let text = std::fs::read_to_string(entry?.path())?;
+            count += text
+                .lines()
+                .filter(|line| line.contains("git takeup does not answer"))
+                .count();
+        }
+        Ok(count)
+    }
+
+    fn removed(&self, mut before: BTreeMap<String, String>) -> Result<()> {
+        ensure!(
+            self.repo().join(".opencode/plugins/takeup.js").is_file(),
             "the plugin is not where it was put"
         );
         let done = self.takeup(&["agents", "uninstall", "opencode"])?;
         ensure!(done["ok"] == json!(true), "{done}");
-        ensure!(
-            self.files()? == before,
-            "files are left: {:?}",
-            self.files()?.keys()
-        );
+        let mut after = self.files()?;
+        // The only file that the turns were told to change.
+        before.remove("src/a");
+        after.remove("src/a");
+        ensure!(after == before, "files differ: {:?}", after.keys());
+        for folder in [".agent-context", ".opencode/plugins"] {
+            ensure!(
+                !self.repo().join(folder).exists(),
+                "{folder} is left behind"
+            );
+        }
         println!("ok: nothing of the plugin is left");
         Ok(())
     }

@@ -4,6 +4,14 @@ import { spawn } from "node:child_process";
 const LIMIT_MS = 4000;
 const MOST_BYTES = 16384;
 
+let warned = false;
+
+function unanswered() {
+  if (warned) return;
+  warned = true;
+  console.warn("takeup: git-takeup does not answer; nothing is recorded");
+}
+
 function hook(event, payload) {
   return new Promise((resolve) => {
     let printed = "";
@@ -16,14 +24,21 @@ function hook(event, payload) {
         killSignal: "SIGKILL",
       });
     } catch {
+      unanswered();
       return resolve("");
     }
-    child.on("error", () => resolve(""));
+    child.on("error", () => {
+      unanswered();
+      resolve("");
+    });
     child.stdout.setEncoding("utf8");
     child.stdout.on("data", (chunk) => {
       if (printed.length < MOST_BYTES) printed += chunk;
     });
-    child.on("close", () => resolve(printed.slice(0, MOST_BYTES).trim()));
+    child.on("close", (code) => {
+      if (code !== 0) unanswered();
+      resolve(code === 0 ? printed.slice(0, MOST_BYTES).trim() : "");
+    });
     child.stdin.on("error", () => {});
     child.stdin.end(JSON.stringify(payload));
   });

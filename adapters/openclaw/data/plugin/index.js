@@ -7,6 +7,14 @@ const MOST_BYTES = 16384;
 
 // A missing program is looked for again after a minute, so that installing it needs no restart.
 let absentUntil = 0;
+let warned = false;
+let warn = () => {};
+
+function unanswered() {
+  if (warned) return;
+  warned = true;
+  warn("takeup: git-takeup does not answer; nothing is recorded");
+}
 
 function hook(event, payload) {
   return new Promise((resolve) => {
@@ -21,17 +29,22 @@ function hook(event, payload) {
         killSignal: "SIGKILL",
       });
     } catch {
+      unanswered();
       return resolve("");
     }
     child.on("error", (error) => {
       if (error && error.code === "ENOENT") absentUntil = Date.now() + 60000;
+      unanswered();
       resolve("");
     });
     child.stdout.setEncoding("utf8");
     child.stdout.on("data", (chunk) => {
       if (printed.length < MOST_BYTES) printed += chunk;
     });
-    child.on("close", () => resolve(printed.slice(0, MOST_BYTES).trim()));
+    child.on("close", (code) => {
+      if (code !== 0) unanswered();
+      resolve(code === 0 ? printed.slice(0, MOST_BYTES).trim() : "");
+    });
     child.stdin.on("error", () => {});
     child.stdin.end(JSON.stringify(payload));
   });
@@ -53,6 +66,7 @@ export default {
   name: "takeup",
   description: "Unfinished tasks of this work tree",
   register(api) {
+    if (typeof api.logger?.warn === "function") warn = (line) => api.logger.warn(line);
     // The first prompt of a session in this process is where a notice is due: the process is new after a restart, so
     // this holds for the turn that is taken up by itself, too. Forgotten sessions cost one more notice, nothing else.
     const greeted = new Set();

@@ -71,6 +71,37 @@ impl Request {
         self.id == id || self.own_id() == Some(id)
     }
 
+    /// Tells whether the record still asks what a question of the ledger asks: an answer holds for nothing else.
+    pub fn asks(&self, review: &Review, order: &Collation) -> bool {
+        let lists = |key: &str| self.object.texts(key).unwrap_or_default();
+        let (files, current, requested) = (
+            lists("affectedFiles"),
+            lists("currentBoundary"),
+            lists("requestedBoundary"),
+        );
+        let shown = Draft {
+            task: self.task.as_deref(),
+            session: self.session.as_deref(),
+            reason: &self.reason,
+            explanation: self.object.text("explanation").unwrap_or_default(),
+            files: &files,
+            current: &current,
+            requested: Some(&requested),
+            ..Draft::default()
+        };
+        let asked = Draft {
+            task: Some(review.task_id.as_str()),
+            session: Some(review.session.id.as_str()),
+            reason: &review.reason_code,
+            explanation: &review.explanation,
+            files: &review.affected_files,
+            current: &review.current_boundary,
+            requested: Some(&review.requested_boundary),
+            ..Draft::default()
+        };
+        shown.id(order) == asked.id(order)
+    }
+
     /// Tells whether nobody has decided.
     pub fn is_pending(&self) -> bool {
         self.status == "pending"
@@ -170,7 +201,7 @@ pub fn find<'a>(
 }
 
 /// What a new question consists of.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Draft<'a> {
     /// The task.
     pub task: Option<&'a str>,

@@ -1,0 +1,185 @@
+//! A question of the ledger that is answered inside OpenCode++.
+use serde_json::{Value, json};
+use takeup_tests::{Ran, Scratch, picture};
+
+use super::{put, record, scratch};
+
+const QUESTION: &str = "human-review-t1-ses-1.json";
+const HOLDER: &str = "task-identity-t1-ses-1.json";
+
+/// A task in a session of OpenCode, with a question about a path outside its boundary.
+fn asked() -> Scratch {
+    let scratch = scratch();
+    scratch
+        .takeup(&[
+            "start",
+            "t1",
+            "--session",
+            "ses_1",
+            "--agent",
+            "opencode",
+            "--no-checks",
+            "--allow",
+            "src/**",
+        ])
+        .exits(0);
+    scratch
+        .takeup(&[
+            "review",
+            "request",
+            "It needs the helper.",
+            "--reason",
+            "BOUNDARY_EXPANSION_REQUIRED",
+            "--allow",
+            "lib/token.ts",
+            "--session",
+            "ses_1",
+            "--agent",
+            "opencode",
+        ])
+        .exits(0);
+    scratch
+}
+
+/// Answers as OpenCode++ does: the question, and the identity of the task.
+fn answer(scratch: &Scratch, status: &str, identity: &str) {
+    for (name, status) in [(QUESTION, status), (HOLDER, identity)] {
+        let mut record = record(scratch, name);
+        record["status"] = json!(status);
+        record["revision"] = json!(record["revision"].as_u64().unwrap() + 1);
+        record["updatedAt"] = json!("2099-01-01T00:00:00.000Z");
+        put(scratch, name, &record);
+    }
+}
+
+fn evaluate(scratch: &Scratch, confirm: &str) -> Ran {
+    let mut command = scratch.program_in(&scratch.repo());
+    command
+        .args([
+            "evaluate",
+            "--session",
+            "ses_1",
+            "--agent",
+            "opencode",
+            "--json",
+        ])
+        .env("TAKEUP_CONFIRM", confirm);
+    Ran::of(command.output().unwrap())
+}
+
+fn shown(scratch: &Scratch) -> Value {
+    scratch.takeup(&["show", "t1", "--json"]).exits(0).json()
+}
+
+fn status(scratch: &Scratch) -> String {
+    let shown = shown(scratch);
+    let status = &shown["data"]["candidates"][0]["identity"]["status"];
+    status.as_str().unwrap().to_owned()
+}
+
+/// The answer that `review list` shows beside the question.
+fn listed(scratch: &Scratch) -> Value {
+    let before = picture(&scratch.repo(), &|_| false);
+    let list = scratch
+        .takeup(&["review", "list", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(
+        picture(&scratch.repo(), &|_| false),
+        before,
+        "looking wrote something"
+    );
+    list["data"]["reviews"][0]["answer"]["approved"].clone()
+}
+
+#[test]
+fn a_no_is_taken_over_by_whoever_writes_next() {
+    let scratch = asked();
+    assert_eq!(listed(&scratch), Value::Null);
+    answer(&scratch, "rejected", "abandoned");
+    assert_eq!(listed(&scratch), json!(false));
+    assert_eq!(status(&scratch), "human-review", "looking decides nothing");
+    evaluate(&scratch, "person");
+    assert_eq!(status(&scratch), "abandoned");
+    // The decision stands in the journal before its application, and names who gave it.
+    let journal =
+        std::fs::read_to_string(scratch.repo().join(".git/takeup/journal.jsonl")).unwrap();
+    let (decided, applied) = (journal.find("review-decide"), journal.find("review-apply"));
+    assert!(decided.is_some() && decided < applied, "{journal}");
+    let shown = scratch
+        .takeup(&["review", "show", "t1", "--json"])
+        .exits(0)
+        .json();
+    let state = &shown["data"]["reviews"][0]["review"]["state"];
+    assert_eq!(state["state"], "applied");
+    assert_eq!(state["decision"]["by"], "opencode");
+    let at = state["decision"]["at"].as_str().unwrap();
+    assert!(at < "2099", "a moment that has not come: {at}");
+    // Again it changes nothing.
+    let before = picture(&scratch.repo(), &|_| false);
+    evaluate(&scratch, "person");
+    assert_eq!(picture(&scratch.repo(), &|_| false), before);
+}
+
+#[test]
+fn a_yes_counts_where_the_users_settings_let_the_callers_word_count() {
+    let scratch = asked();
+    answer(&scratch, "resumed", "dirty");
+    evaluate(&scratch, "person").exits(3);
+    assert_eq!(status(&scratch), "human-review");
+    assert_eq!(listed(&scratch), json!(true));
+    evaluate(&scratch, "caller");
+    assert_ne!(status(&scratch), "human-review");
+    let allowed = &shown(&scratch)["data"]["boundary"]["allowed"];
+    assert_eq!(*allowed, json!(["src/**", "lib/token.ts"]));
+
+    // Without the setting a person takes the same answer over.
+    let scratch = asked();
+    answer(&scratch, "resumed", "dirty");
+    scratch
+        .takeup(&["review", "approve", "t1", "--confirm"])
+        .exits(0);
+    assert_eq!(status(&scratch), "dirty");
+    assert_eq!(record(&scratch, QUESTION)["status"], "resumed");
+}
+
+#[test]
+fn a_yes_holds_for_the_content_and_the_paths_that_were_asked_about() {
+    let scratch = asked();
+    answer(&scratch, "resumed", "dirty");
+    scratch.write("a.txt", "changed\n");
+    evaluate(&scratch, "caller").exits(3);
+    assert_eq!(status(&scratch), "human-review");
+
+    let scratch = asked();
+    answer(&scratch, "resumed", "dirty");
+    let mut other = record(&scratch, QUESTION);
+    other["requestedBoundary"] = json!(["**"]);
+    put(&scratch, QUESTION, &other);
+    assert_eq!(listed(&scratch), Value::Null);
+    evaluate(&scratch, "caller").exits(3);
+    assert_eq!(status(&scratch), "human-review");
+}
+
+#[test]
+fn an_answer_from_another_session_moves_the_task_there() {
+    let scratch = asked();
+    answer(&scratch, "resumed", "abandoned");
+    let mut left = record(&scratch, HOLDER);
+    left["resumedToSessionId"] = json!("ses_2");
+    put(&scratch, HOLDER, &left);
+    evaluate(&scratch, "caller");
+    let shown = shown(&scratch);
+    let of = |session: &str| {
+        shown["data"]["candidates"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|one| one["identity"]["sessionId"] == session)
+            .unwrap_or_else(|| panic!("no identity of {session} in {shown:#}"))["identity"]
+            .clone()
+    };
+    assert_eq!(of("ses_1")["status"], "abandoned");
+    assert_eq!(of("ses_1")["resumedToSessionId"], "ses_2");
+    assert_eq!(of("ses_2")["status"], "dirty");
+}

@@ -1,0 +1,188 @@
+//! Takers of both kinds at once: takeup, and writers that follow OpenCode++'s lock procedure.
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+use takeup_tests::{Ran, Scratch};
+
+use super::{digest, identity, put, record, scratch, sidecar};
+
+const SOURCE: &str = "task-identity-fix-login-ses-old.json";
+
+/// Leaves a task of OpenCode++ with everything that belongs to it, on a changed tree that equals what was left.
+fn left() -> Scratch {
+    let scratch = scratch();
+    scratch.write("a.txt", "changed\n");
+    let mut source = identity(&scratch, "fix-login", "ses_old");
+    source["latestWorkingTreeFingerprint"] = json!(digest(&scratch));
+    put(&scratch, SOURCE, &source);
+    let run = scratch.repo().join(".agent-context/runs/fix-login");
+    std::fs::create_dir_all(&run).unwrap();
+    let manifest = json!({
+        "id": "fix-login", "task": "Fix login", "type": "bugfix", "mustInspect": [], "requiredCommands": ["true"],
+        "allowedEditGlobs": ["**"], "avoidEditGlobs": [], "files": [],
+    });
+    std::fs::write(run.join("run.json"), manifest.to_string()).unwrap();
+    scratch
+}
+
+/// Holds a record's lock as the plugin does, while something is done with it.
+fn locked<T>(path: &Path, owner: &str, act: impl FnOnce() -> T) -> T {
+    let lock = path.with_file_name(format!(
+        "{}.lock",
+        path.file_name().unwrap().to_string_lossy()
+    ));
+    let mut file = loop {
+        match File::create_new(&lock) {
+            Ok(file) => break file,
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                std::thread::yield_now();
+            }
+            Err(error) => panic!("{error}"),
+        }
+    };
+    let content = json!({"schemaVersion": 1, "pid": std::process::id(), "ownerToken": owner, "createdAt": "2026-03-01T10:00:00.000Z"});
+    file.write_all(content.to_string().as_bytes()).unwrap();
+    let done = act();
+    let mine: Value = serde_json::from_slice(&std::fs::read(&lock).unwrap()).unwrap();
+    assert_eq!(mine["ownerToken"], owner, "somebody broke a live lock");
+    std::fs::remove_file(&lock).unwrap();
+    done
+}
+
+/// Takes the task up as a careful writer of the plugin's kind would: it looks under the lock whether it is still there.
+fn plugin_takes(scratch: &Scratch, session: &str) -> bool {
+    let source = sidecar(scratch).join(SOURCE);
+    let write = |name: &str, record: &Value| {
+        let path = sidecar(scratch).join(name);
+        let temporary = path.with_file_name(format!("{name}.tmp-{session}"));
+        let text = serde_json::to_string_pretty(record).unwrap() + "\n";
+        std::fs::write(&temporary, text).unwrap();
+        std::fs::rename(&temporary, &path).unwrap();
+    };
+    let won = locked(&source, session, || {
+        let mut left = record(scratch, SOURCE);
+        if left["status"] == "abandoned" {
+            return false;
+        }
+        left["status"] = json!("abandoned");
+        left["updatedAt"] = json!("2026-03-02T10:00:00.000Z");
+        left["revision"] = json!(left["revision"].as_u64().unwrap() + 1);
+        left["resumedToSessionId"] = json!(session);
+        write(SOURCE, &left);
+        true
+    });
+    if won {
+        let mut mine = identity(scratch, "fix-login", session);
+        mine["status"] = json!("verification-required");
+        mine["latestWorkingTreeFingerprint"] =
+            record(scratch, SOURCE)["latestWorkingTreeFingerprint"].clone();
+        let name = format!("task-identity-fix-login-{}.json", session.replace('_', "-"));
+        locked(&sidecar(scratch).join(&name), session, || {
+            write(&name, &mine)
+        });
+    }
+    won
+}
+
+#[test]
+fn of_sixteen_takers_of_both_kinds_one_wins_and_both_records_name_it() {
+    for round in 0..3 {
+        let scratch = left();
+        let gate = scratch.path().join("gate");
+        let program = scratch.program_in(&scratch.repo()).get_program().to_owned();
+        let running: Vec<(String, Child)> = (0..8)
+            .map(|number| {
+                let session = format!("ses_takeup{number}");
+                let mut shell = std::process::Command::new("sh");
+                shell
+                    .args(["-c", "while [ ! -e \"$0\" ]; do :; done; exec \"$@\""])
+                    .arg(&gate)
+                    .arg(&program)
+                    .args([
+                        "resume",
+                        "fix-login",
+                        "--from",
+                        "ses_old",
+                        "--agent",
+                        "opencode",
+                        "--to",
+                        &session,
+                        "--rebuild",
+                        "--json",
+                    ]);
+                scratch.dress(&mut shell);
+                shell
+                    .current_dir(scratch.repo())
+                    .stdin(Stdio::null())
+                    .stdout(Stdio::piped())
+                    .stderr(Stdio::piped());
+                (session, shell.spawn().unwrap())
+            })
+            .collect();
+        let plugins: Vec<String> = (0..8).map(|number| format!("ses_plugin{number}")).collect();
+        let mut winners: Vec<String> = std::thread::scope(|scope| {
+            let threads: Vec<_> = plugins
+                .iter()
+                .enumerate()
+                .map(|(number, session)| {
+                    let (scratch, gate, source) = (&scratch, &gate, sidecar(&scratch).join(SOURCE));
+                    scope.spawn(move || {
+                        while !gate.exists() {
+                            std::thread::yield_now();
+                        }
+                        // Some come at once; the others while the takers of the other kind look at the tree.
+                        let journal = scratch.repo().join(".git/takeup/journal.jsonl");
+                        while (number + round) % 3 != 0
+                            && !journal.exists()
+                            && record(scratch, SOURCE)["status"] == "active"
+                        {
+                            std::thread::yield_now();
+                        }
+                        assert!(source.exists());
+                        plugin_takes(scratch, session).then(|| session.clone())
+                    })
+                })
+                .collect();
+            std::fs::write(&gate, "").unwrap();
+            threads
+                .into_iter()
+                .filter_map(|thread| thread.join().unwrap())
+                .collect()
+        });
+        let mut codes = Vec::new();
+        for (session, child) in running {
+            let ran = Ran::of(child.wait_with_output().unwrap());
+            codes.push(ran.code);
+            if ran.code == 0 {
+                winners.push(session);
+            } else {
+                assert!(matches!(ran.code, 4..=6), "{}{}", ran.stdout, ran.stderr);
+            }
+        }
+        assert_eq!(winners.len(), 1, "{winners:?} {codes:?}");
+        let source = record(&scratch, SOURCE);
+        assert_eq!(source["status"], "abandoned");
+        assert_eq!(source["resumedToSessionId"], winners[0], "{codes:?}");
+        let inspected = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+        let holders: Vec<&str> = inspected["data"]["candidates"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|one| {
+                one["identity"]["taskId"] == "fix-login" && one["verdict"] != "not-resumable"
+            })
+            .map(|one| one["identity"]["sessionId"].as_str().unwrap())
+            .collect();
+        assert_eq!(holders, [winners[0].as_str()], "{inspected:#}");
+        let left_over: Vec<String> = sidecar(&scratch)
+            .read_dir()
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .filter(|name| name.contains(".lock") || name.contains(".tmp"))
+            .collect();
+        assert_eq!(left_over, Vec::<String>::new());
+    }
+}
