@@ -20,6 +20,17 @@ const TAIL: u64 = 512 << 10;
 /// The largest lock file that is read, in bytes.
 const LOCK_LIMIT: u64 = 4 << 10;
 
+/// What a transcript holds.
+#[derive(Debug, Default)]
+pub(crate) struct Transcript {
+    /// The folder the session works in, by the header.
+    pub(crate) folder: Option<PathBuf>,
+    /// The last events, oldest first.
+    pub(crate) events: Vec<Event>,
+    /// Lines that are none, left out of the events.
+    pub(crate) damage: Option<Issue>,
+}
+
 /// The files of one agent's sessions.
 #[derive(Debug)]
 pub(crate) struct Files {
@@ -103,13 +114,13 @@ impl Files {
         plain.then(|| self.folder.join(format!("{id}.jsonl")))
     }
 
-    /// Reads the header and the last events of a session, oldest first. A line that is cut off at the end is left out.
-    pub(crate) fn events(&self, id: &str) -> Result<(Option<PathBuf>, Vec<Event>), Issue> {
+    /// Reads the header and the last events of a session.
+    pub(crate) fn transcript_of(&self, id: &str) -> Result<Transcript, Issue> {
         let Some(path) = self.transcript(id) else {
             return Err(unsafe_path(&self.folder, "a session id"));
         };
         let Some(mut file) = open_regular(&path)? else {
-            return Ok((None, Vec::new()));
+            return Ok(Transcript::default());
         };
         let unreadable =
             |error: std::io::Error| Issue::new(&path, IssueKind::Unreadable, error.to_string());
@@ -145,13 +156,41 @@ impl Files {
             // The first line of the window is the end of one that began before it.
             lines.next();
         }
-        let events = lines
-            .filter_map(|line| serde_json::from_slice::<Event>(line).ok())
-            .collect();
+        let (mut events, mut bad, mut is_torn) = (Vec::new(), 0_usize, false);
+        for line in lines {
+            match serde_json::from_slice::<Event>(line) {
+                Ok(event) => {
+                    events.push(event);
+                    is_torn = false;
+                }
+                Err(_) if line.iter().all(u8::is_ascii_whitespace) => is_torn = false,
+                Err(error) => {
+                    bad += 1;
+                    is_torn = error.is_eof();
+                }
+            }
+        }
+        let damage = match (bad, is_torn) {
+            (0, _) => None,
+            (1, true) => Some(Issue::new(
+                &path,
+                IssueKind::Torn,
+                "the last line is cut off; it is left out",
+            )),
+            (bad, _) => Some(Issue::new(
+                &path,
+                IssueKind::Corrupt,
+                format!("{bad} line(s) cannot be read and are left out"),
+            )),
+        };
         let folder = header
             .and_then(|event| event.cwd)
             .filter(|path| path.is_absolute());
-        Ok((folder, events))
+        Ok(Transcript {
+            folder,
+            events,
+            damage,
+        })
     }
 
     /// Reads who works on a session: the lock file beside the transcript.

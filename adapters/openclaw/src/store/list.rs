@@ -230,7 +230,7 @@ impl Store<'_> {
             issues,
         };
         for row in rows.into_iter().filter(|row| self.wanted.accepts(row)) {
-            let (header, events) = match files.events(&row.id) {
+            let transcript = match files.transcript_of(&row.id) {
                 Ok(read) => read,
                 Err(issue) => {
                     found.issues.push(issue);
@@ -239,11 +239,12 @@ impl Store<'_> {
             };
             let folder = self
                 .own_folder(&row)
-                .or(header)
+                .or(transcript.folder)
                 .or_else(|| row.entry.as_ref().and_then(Entry::fallback_folder));
             if !self.is_here(folder.as_deref()) {
                 continue;
             }
+            found.issues.extend(transcript.damage);
             let (holder, process) = match files.lock(&row.id) {
                 Ok(None) => (
                     Holder::Nobody("no lock file stands beside its transcript".to_owned()),
@@ -272,7 +273,7 @@ impl Store<'_> {
                     (Holder::Unknown(why), None)
                 }
             };
-            let path = active(events);
+            let path = active(transcript.events);
             let said = path.iter().find_map(super::transcript::Event::said);
             let facts = Facts {
                 tail: tail(&path, self.wanted.turns),

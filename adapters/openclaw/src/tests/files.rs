@@ -90,7 +90,10 @@ fn index_transcripts_and_locks() {
     assert_eq!(found.items[1].process.as_ref().unwrap().start_ticks, 900);
     let mut kinds: Vec<IssueKind> = found.issues.iter().map(|issue| issue.kind).collect();
     kinds.sort_unstable();
-    assert_eq!(kinds, [IssueKind::Corrupt, IssueKind::UnsafePath]);
+    assert_eq!(
+        kinds,
+        [IssueKind::Torn, IssueKind::Corrupt, IssueKind::UnsafePath]
+    );
     assert_eq!(world.content(), before);
 
     // With a database beside it the files are what was migrated.
