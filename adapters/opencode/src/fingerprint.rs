@@ -186,14 +186,21 @@ fn refuse_programs(root: &Path, env: &Env) -> Result<Vec<String>, FingerprintErr
 /// # Errors
 /// If git cannot be run.
 pub(crate) fn overlooked(root: &Path, env: &Env) -> Result<Option<String>, FingerprintError> {
-    let Some(listing) = run(root, env, None, &["ls-files", "-v", "-z"], &[])? else {
+    let Some(listing) = run(root, env, None, &["ls-files", "-v", "-s", "-z"], &[])? else {
         return Ok(Some("git does not list the files".to_owned()));
     };
     Ok(listing.text.split('\0').find_map(|entry| {
-        let (tag, name) = entry.split_once(' ')?;
+        // `TAG MODE ID STAGE<tab>NAME`
+        let (facts, name) = entry.split_once('\t')?;
+        let (tag, facts) = facts.split_once(' ')?;
         let flagged = tag == "S" || tag.chars().all(|c| c.is_ascii_lowercase());
-        (flagged && root.join(name).symlink_metadata().is_ok())
-            .then(|| format!("git was told to overlook {name:?}, and so does it"))
+        if flagged && root.join(name).symlink_metadata().is_ok() {
+            return Some(format!("git was told to overlook {name:?}, and so does it"));
+        }
+        // `git diff` says nothing of untracked files in a submodule.
+        let looked_into = !facts.starts_with("160000 ")
+            || root.join(name).join(".git").symlink_metadata().is_err();
+        (!looked_into).then(|| format!("it does not see untracked files in the submodule {name:?}"))
     }))
 }
 

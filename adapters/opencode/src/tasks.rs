@@ -265,6 +265,13 @@ impl<'a> Present<'a> {
     /// Compares what an identity left with the present tree. Equal digests are no proof where the plugin is blind.
     fn judge(&self, item: &FoundIdentity) -> takeup_core::verdict::Content {
         use takeup_core::verdict::Content;
+        if item.identity.status == Status::StaleTask {
+            // Whatever it is equal to now, it is not known what was left.
+            return Content::Blind(
+                "OpenCode++ marked it stale, and put the fingerprint of that moment in the place of the one that was left"
+                    .to_owned(),
+            );
+        }
         let taken = self
             .fingerprint
             .get_or_init(|| fingerprint::fingerprint(&self.place.root, self.env));
