@@ -453,7 +453,8 @@ fn side(facts: &Facts) -> Vec<Reason> {
             "the stash changed; it is shared by all work trees",
         ));
     }
-    if facts.open_effects > 0 {
+    // A call of a session that lives is going on.
+    if facts.open_effects > 0 && !matches!(facts.liveness, Liveness::Live { .. }) {
         reasons.push(reason(
             ReasonCode::EffectUnknown,
             format!(

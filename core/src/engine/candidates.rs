@@ -127,11 +127,13 @@ impl<'a> Gatherer<'a> {
         identity: &Identity,
     ) -> Result<Candidate, EngineError> {
         let whereabouts = self.site.whereabouts(&identity.place)?;
-        let mut liveness = self.liveness(
-            &identity.session,
-            identity.process.as_ref(),
-            identity.closing.as_ref(),
-        );
+        // A task that is over is not written to any more; that its session ended stands in the session's own record.
+        let closing = identity.closing.as_ref().or_else(|| {
+            let over = identity.status.is_closed();
+            let session = view.state.session(&identity.session).filter(|_| over)?;
+            session.closing.as_ref()
+        });
+        let mut liveness = self.liveness(&identity.session, identity.process.as_ref(), closing);
         // Life belongs to the session: what another of its tasks recorded counts too.
         if !matches!(liveness, Liveness::Live { .. }) && identity.closing.is_none() {
             let others = view.state.of_session(&identity.session.id);
@@ -180,6 +182,8 @@ impl<'a> Gatherer<'a> {
             .or_else(|| gate(told?.review.as_ref()?));
         let taken_there =
             told.filter(|task| task.status == Status::Abandoned && !identity.status.is_closed());
+        let content = self.recorded_content(view, whereabouts, identity);
+        let left = identity.latest.as_ref().map(|recorded| &recorded.tree);
         let facts = Facts {
             status: taken_there.map_or(identity.status, |task| task.status),
             resumed_to: identity.resumed_to.clone().or_else(|| {
@@ -187,11 +191,12 @@ impl<'a> Gatherer<'a> {
                 Some(SessionRef::new(identity.session.agent.clone(), id))
             }),
             whereabouts,
-            content: self.recorded_content(view, whereabouts, identity),
+            // What lies elsewhere did not move.
             movement: movement(
-                identity.latest.as_ref().map(|recorded| &recorded.tree),
+                left.filter(|_| content != Content::NotCompared),
                 &self.look.record,
             ),
+            content,
             review,
             liveness,
             open_effects: open_effects.len(),
@@ -583,7 +588,8 @@ pub(super) fn movement(left: Option<&TreeRecord>, there: &TreeRecord) -> Movemen
         branch: pair(&left.branch, &there.branch),
         stash: left.stash != there.stash,
         operation: pair(&left.operation, &there.operation),
-        index: left.index_tree != there.index_tree,
+        // Where a look did not get so far, nothing is known of it.
+        index: matches!((&left.index_tree, &there.index_tree), (Some(a), Some(b)) if a != b),
     }
 }
 
