@@ -7,6 +7,7 @@
     clippy::panic,
     reason = "a kit for tests: a failure ends the test"
 )]
+pub mod conformance;
 pub mod fingerprint;
 pub mod ledger;
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod conformance;
 mod dist;
 mod e2e;
 mod generate;
@@ -22,6 +23,8 @@ struct Cli {
 enum Task {
     /// Generate schemas, man pages, completions and the command reference
     Gen(generate::Args),
+    /// Tell the stories of the corpus in every format, and write the table
+    Conformance(conformance::Args),
     /// Measure, side by side with what a user could put in our place
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -38,6 +41,7 @@ enum Task {
 fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Gen(args) => generate::run(&args),
+        Task::Conformance(args) => conformance::run(&args),
         Task::Bench(bench) => bench::run(bench),
         Task::Soak(soak) => soak::run(soak),
         Task::E2e(client) => e2e::run(&client),
