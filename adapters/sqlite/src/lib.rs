@@ -15,7 +15,8 @@
 //! # Limitations
 //!
 //! Lock owners are known on Unix only. Among several holders one is named. A holder in another pid namespace has no
-//! number. If the owner ends between the question and the opening, `SQLite` may leave the `-shm` file it shares.
+//! number. If the owner ends between the question and the opening, `SQLite` may leave the `-shm` file it shares. For root,
+//! `SQLite` gives a `-wal` to the owner of the database, whose it is already: only its time of change (ctime) moves.
 //!
 //! # Example
 //!
