@@ -188,6 +188,7 @@ fn answered() -> u8 {
             commands::overview::run(commands::overview::Args { all: cli.all }, &context),
         ),
     };
+    let outcome = outcome.map_err(|failure| failure.masked(&context.env));
     print(word, &outcome, context.json)
 }
 
@@ -204,6 +205,7 @@ pub(crate) fn answer(words: &[String], context: &Context) -> Result<Reply, Failu
         Some(command) => command.run(context),
         None => commands::overview::run(commands::overview::Args { all: cli.all }, context),
     }
+    .map_err(|failure| failure.masked(&context.env))
 }
 
 /// Prints what clap says; help goes to standard output and is no failure.

@@ -1,7 +1,9 @@
 //! What a command answers, and how it fails: one envelope for all.
 use schemars::JsonSchema;
 use serde::Serialize;
+use takeup_core::env::Env;
 use takeup_core::error::{Exit, Explain};
+use takeup_core::redact::Masker;
 
 /// The name and version of the envelope.
 pub(crate) const SCHEMA: &str = "takeup.v1";
@@ -128,6 +130,15 @@ impl Failure {
         }
     }
 
+    /// Masks secrets: what was asked for is named in many failures.
+    #[must_use]
+    pub(crate) fn masked(mut self, env: &Env) -> Self {
+        let masker = Masker::of(env);
+        self.message = masker.text(&self.message).text;
+        self.hint = self.hint.map(|hint| masker.text(&hint).text);
+        self
+    }
+
     /// Adds the way out.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -213,5 +224,26 @@ pub(crate) fn envelope(command: &str, outcome: &Result<Reply, Failure>) -> Strin
             }),
         },
     };
-    serde_json::to_string_pretty(&envelope).unwrap_or_default()
+    escaped(&serde_json::to_string_pretty(&envelope).unwrap_or_default())
+}
+
+/// Writes the characters that act on a terminal, or hide what stands there, as escapes. JSON has to escape some of them
+/// only; outside of its strings none of the others can stand.
+fn escaped(json: &str) -> String {
+    let acts = |c: char| c != '\n' && !takeup_core::text::is_shown(c);
+    if !json.contains(acts) {
+        return json.to_owned();
+    }
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if acts(c) {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }

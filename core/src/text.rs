@@ -110,7 +110,7 @@ fn visible(text: &str) -> String {
 /// Tells whether a character may be shown: newline, tab, and whatever is neither a control character nor one that turns
 /// the direction of the text or hides in it (Unicode bidirectional controls, zero-width characters but the joiners that
 /// scripts and emoji need, tags).
-const fn is_shown(c: char) -> bool {
+pub const fn is_shown(c: char) -> bool {
     match c {
         '\n' | '\t' => true,
         '\u{0}'..='\u{1f}'

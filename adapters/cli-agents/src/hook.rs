@@ -41,7 +41,8 @@ pub(crate) fn translate(
             .map(PathBuf::from)
             .filter(|path| path.is_absolute())
     };
-    let short = |text: &str| redact::text(&one_line(text, 200)).text;
+    // Masked first: a cut could hide what a secret is.
+    let short = |text: &str| one_line(&redact::text(&one_line(text, 1_200)).text, 200);
     let meaning = client
         .events
         .iter()

@@ -22,6 +22,8 @@ pub const CLEAN_TREE: &str = "6c3bccf6436bdf505e07548237508ef0715a2b57849f17a710
 
 /// The plugin's runtime gives up on more output than this.
 const MOST_OUTPUT: u64 = 64 * 1024 * 1024;
+/// How long one run of git may take. It waits for ever where a pipe stands in the place of a file it reads.
+const LONGEST_RUN: std::time::Duration = std::time::Duration::from_mins(1);
 /// Node does not read files of this size or more; Bun does.
 const NODE_LARGEST: u64 = 2 * 1024 * 1024 * 1024;
 /// The directory walk leaves out larger files.
@@ -309,17 +311,28 @@ fn run(
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(FingerprintError::Program(error)),
     };
-    let mut bytes = Vec::new();
-    let read = child.stdout.take().map_or(Ok(0), |stdout| {
-        stdout.take(MOST_OUTPUT + 1).read_to_end(&mut bytes)
+    let stdout = child.stdout.take();
+    let (done, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let read = stdout.map_or(Ok(0), |stdout| {
+            stdout.take(MOST_OUTPUT + 1).read_to_end(&mut bytes)
+        });
+        // Nobody listens any more when the time is over.
+        let _gone = done.send(read.map(|_| bytes));
     });
-    let too_much = bytes.len() as u64 > MOST_OUTPUT;
+    let read = ended
+        .recv_timeout(LONGEST_RUN)
+        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    let too_much = read
+        .as_ref()
+        .is_ok_and(|bytes| bytes.len() as u64 > MOST_OUTPUT);
     if too_much || read.is_err() {
         // It may have ended by itself in the meantime.
         drop(child.kill());
     }
     let status = child.wait().map_err(FingerprintError::Program)?;
-    read.map_err(FingerprintError::Program)?;
+    let bytes = read.map_err(FingerprintError::Program)?;
     if too_much || !status.success() {
         return Ok(None);
     }

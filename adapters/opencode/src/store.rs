@@ -26,6 +26,8 @@ use owner::Holders;
 const LOOK_BACK: usize = 40;
 /// The longest title or prompt that is shown.
 const LONGEST: usize = 200;
+/// How much of a text is looked at for secrets before it is cut: one that a cut goes through could not be told any more.
+const LOOKED_AT: usize = LONGEST + 1_000;
 
 /// A session as its store holds it.
 #[derive(Clone, Debug, Default)]
@@ -275,7 +277,7 @@ impl<'a> Context<'a> {
             .entry(row.source.clone())
             .or_insert_with(|| Holders::of(row));
         let liveness = holders.liveness(row, &ending, self.clock.now());
-        let masked = |text: String| self.masker.text(&text).text;
+        let masked = |text: String| text::one_line(&self.masker.text(&text).text, LONGEST);
         let last_prompt = row
             .messages
             .iter()
@@ -317,7 +319,10 @@ impl<'a> Context<'a> {
                 | takeup_core::process::Liveness::Unknown { .. } => None,
             },
             liveness,
-            interruption: ending.interruption,
+            interruption: ending.interruption.map(|mut found| {
+                found.proof = masked(found.proof);
+                found
+            }),
             open_effects,
             messages: Some(row.count),
             last_prompt,

@@ -91,7 +91,11 @@ fn page(view: &TaskView, context: &Context) -> String {
         out.push_str(&field(
             "  review",
             11,
-            &format!("{} {state}: {}", review.review_id, review.title),
+            &format!(
+                "{} {state}: {}",
+                review.review_id,
+                text::one_line(&review.title, 200)
+            ),
         ));
     }
     for candidate in &view.candidates {

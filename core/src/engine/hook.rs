@@ -183,7 +183,9 @@ fn apply(
             }
             session.closing = Some(Closing {
                 at,
-                reason: reason.as_deref().map(|reason| text::one_line(reason, 80)),
+                reason: reason
+                    .as_deref()
+                    .map(|reason| text::one_line(&engine.mask(reason), 80)),
             });
         }
         HookKind::Error { message } => {

@@ -359,6 +359,12 @@ pub fn decide(engine: &Engine<'_>, request: &DecideRequest) -> Result<Review, En
     apply_decided(engine, &site, &caller)?;
     let view = site.ledger.read()?;
     let review = find(&view, review.review_id.as_str())?.clone();
+    // Somebody may have been first, with the other word.
+    if let ReviewState::Decided { decision } | ReviewState::Applied { decision, .. } = &review.state
+        && decision.approved != request.approve
+    {
+        return Err(EngineError::AlreadyDecided(review.review_id.to_string()));
+    }
     show_review(engine, &site, &review, &caller.actor().session);
     Ok(review)
 }

@@ -104,6 +104,17 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
         checks,
         no_checks: request.no_checks,
     };
+    if let Some(glob) = [&request.allowed, &request.avoided]
+        .into_iter()
+        .flatten()
+        .find(|glob| crate::redact::is_masked(&engine.mask(glob)))
+    {
+        // Masked, it would name other paths.
+        return Err(EngineError::NotAllowed(format!(
+            "a path pattern may not hold a secret: {}",
+            engine.mask(glob)
+        )));
+    }
     let boundary = Boundary {
         allowed: request.allowed.clone(),
         avoided: request.avoided.clone(),
@@ -289,6 +300,10 @@ pub fn save(engine: &Engine<'_>, request: &SaveRequest) -> Result<Saved, EngineE
         request.pid,
     )?;
     select::own(&site, &site.view.state, &caller, request.task.as_deref())?;
+    let request = &SaveRequest {
+        reason: request.reason.as_deref().map(|reason| engine.mask(reason)),
+        ..request.clone()
+    };
     let look = site.look(engine, true, false)?;
     let at = engine.clock.now();
     let request = &SaveRequest {

@@ -16,6 +16,15 @@ const LONGEST: u64 = 1 << 20;
 /// reached through a link, or is no repository by git's own test.
 pub(super) fn place(outer: &Place, path: &[u8]) -> Result<Option<Place>, FingerprintError> {
     let root = outer.root.join(OsStr::from_bytes(path));
+    // Nearly every folder ends here: asking for each folder above first costs a deep tree the square of its depth.
+    if let Err(error) = root.join(".git").symlink_metadata()
+        && matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+        )
+    {
+        return Ok(None);
+    }
     let mut folder = outer.root.clone();
     for part in path.split(|byte| *byte == b'/') {
         folder.push(OsStr::from_bytes(part));

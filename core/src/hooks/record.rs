@@ -10,6 +10,7 @@ use crate::ids::{Fingerprint, Oid, SessionRef};
 use crate::ledger::{Actor, Change, InstalledHook, Ledger, State, TransactError, Transition};
 use crate::observation::Observation;
 use crate::process::{ProcessIdentity, Processes, ancestors};
+use crate::redact;
 use crate::repository::{Head, Place, Repository, create_tokens, last_move, real_id, tokens};
 use crate::settings::Settings;
 use crate::time::Clock;
@@ -119,7 +120,7 @@ pub fn record(
         at,
         head_before: head_before(&place, event, args, &head),
         head_after: head.commit,
-        branch: head.branch,
+        branch: head.branch.map(|name| redact::text(&name).text),
         operation,
         fingerprint,
         pending: true,

@@ -13,11 +13,13 @@ use crate::env::Env;
 use crate::error::{Exit, Explain};
 use crate::files::{self, FileError, read_bounded};
 use crate::ids::AgentId;
-use crate::issue::Issue;
+use crate::issue::{Issue, IssueKind};
 use crate::paths::{path_of_text, state_dir, text_of_path};
 
 /// The most bytes of a file that is edited.
 const LONGEST: u64 = 16 << 20;
+/// The version of the manifest that is read and written here.
+const VERSION: u32 = 1;
 
 /// An installation or removal failed.
 #[derive(Debug, thiserror::Error)]
@@ -193,20 +195,56 @@ pub fn uninstall(
         done.changed.push(edit.path.clone());
     }
     done.notes.clone_from(&plan.notes);
-    for made in manifest
-        .folders
-        .iter()
-        .rev()
-        .filter_map(|made| path_of_text(made))
-    {
+    let mut left = Vec::new();
+    for name in manifest.folders.iter().rev() {
         // Folders we made go when they are empty; one that holds something of somebody stays.
-        let _gone = std::fs::remove_dir(made);
+        if let Some(made) = path_of_text(name)
+            && std::fs::remove_dir(&made).is_err()
+            && made.is_dir()
+        {
+            left.push(name.as_str());
+        }
     }
+    hand_on(&folder, &left)?;
     if folder.exists() {
         std::fs::remove_dir_all(&folder)
             .map_err(|source| FileError::new("cannot remove", &folder, source))?;
     }
     Ok(done)
+}
+
+/// Gives folders that hold something of another installation to that one: its removal is the last to leave them. `left` is
+/// ordered from the innermost to the outermost.
+fn hand_on(own: &Path, left: &[&str]) -> Result<(), IntegrationError> {
+    let Some(all) = own.parent().filter(|_| !left.is_empty()) else {
+        return Ok(());
+    };
+    let fail = |source| FileError::new("cannot list", all, source);
+    for entry in std::fs::read_dir(all).map_err(fail)? {
+        let other = entry.map_err(fail)?.path();
+        if other == own {
+            continue;
+        }
+        // A damaged manifest is told by its own removal, and must not stand in the way of this one.
+        let Ok(mut manifest) = read(&other) else {
+            continue;
+        };
+        let before = manifest.folders.len();
+        for name in left {
+            let below = format!("{name}/");
+            let holds = manifest
+                .files
+                .iter()
+                .any(|kept| kept.path.starts_with(&below));
+            if holds && !manifest.folders.iter().any(|made| made == name) {
+                manifest.folders.insert(0, (*name).to_owned());
+            }
+        }
+        if manifest.folders.len() != before {
+            write(&other, &manifest)?;
+        }
+    }
+    Ok(())
 }
 
 fn folder(env: &Env, agent: &AgentId, scope: &Scope) -> Result<PathBuf, IntegrationError> {
@@ -222,20 +260,34 @@ fn folder(env: &Env, agent: &AgentId, scope: &Scope) -> Result<PathBuf, Integrat
     })
 }
 
+/// What every version of the manifest has.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
 fn read(folder: &Path) -> Result<Manifest, IntegrationError> {
     let path = folder.join("manifest.json");
     let Some(bytes) = read_bounded(&path, LONGEST).map_err(IntegrationError::Damaged)? else {
         return Ok(Manifest {
-            version: 1,
+            version: VERSION,
             ..Manifest::default()
         });
     };
-    serde_json::from_slice(&bytes).map_err(|error| {
-        IntegrationError::Damaged(Issue::new(
-            &path,
-            crate::issue::IssueKind::Corrupt,
-            error.to_string(),
-        ))
+    let damaged =
+        |kind, message: String| IntegrationError::Damaged(Issue::new(&path, kind, message));
+    // The version first: what a newer one means by the rest is not known.
+    let manifest = serde_json::from_slice(&bytes)
+        .and_then(|Versioned { version }| match version {
+            VERSION => serde_json::from_slice(&bytes).map(Ok),
+            other => Ok(Err(other)),
+        })
+        .map_err(|error| damaged(IssueKind::Corrupt, error.to_string()))?;
+    manifest.map_err(|version| {
+        damaged(
+            IssueKind::UnknownVersion,
+            format!("version {version} is not known"),
+        )
     })
 }
 

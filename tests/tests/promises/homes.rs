@@ -234,7 +234,7 @@ fn openclaw(home: &Path, repo: &Path, words: &Words) {
 }
 
 /// Settings of the agents that have hooks and MCP entries in files of theirs.
-fn settings(home: &Path) {
+pub(crate) fn settings(home: &Path) {
     put(
         home.join(".claude/settings.json"),
         "{\n  \"model\": \"opus\",\n  \"hooks\": { \"Stop\": [ { \"hooks\": [ { \"type\": \"command\", \"command\": \"true\" } ] } ] }\n}\n",

@@ -19,8 +19,14 @@ pub(crate) struct Client {
 impl Client {
     /// Starts a server in the repository and shakes hands.
     pub(crate) fn of(world: &World) -> Self {
+        Self::with(world, &[])
+    }
+
+    /// The same with variables.
+    pub(crate) fn with(world: &World, vars: &[(&str, &str)]) -> Self {
         let mut server = world
             .program()
+            .envs(vars.iter().copied())
             .arg("mcp")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

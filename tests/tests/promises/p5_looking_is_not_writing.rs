@@ -11,7 +11,7 @@ use super::look::{Look, differences, look};
 use super::world::World;
 
 /// How a command treats the disk.
-enum Kind {
+pub(crate) enum Kind {
     /// It reads only, in each of these forms.
     Reads(&'static [&'static [&'static str]]),
     /// It writes; these forms of it read only.
@@ -20,7 +20,7 @@ enum Kind {
 use Kind::{Reads, Writes};
 
 /// Every command there is.
-const COMMANDS: &[(&str, Kind)] = &[
+pub(crate) const COMMANDS: &[(&str, Kind)] = &[
     (
         "",
         Reads(&[&[], &["--all"], &["--json"], &["--all", "--json"]]),

@@ -1,7 +1,8 @@
 //! A repository in the middle of work, with tasks in every state, background work, and a home full of agents.
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use takeup_core::ledger::{Actor, Ledger};
 use takeup_core::time::SystemClock;
@@ -19,6 +20,16 @@ impl World {
     /// A repository and a home full of agents, and nothing of ours.
     pub(crate) fn new() -> Self {
         Self::with(&Words::default())
+    }
+
+    /// A repository with one commit and a home with settings alone: what is quickly made and quickly copied.
+    pub(crate) fn plain() -> Self {
+        let world = Self {
+            scratch: Scratch::new(PROGRAM),
+        };
+        std::fs::create_dir_all(world.temporary()).unwrap();
+        homes::settings(&world.scratch.home());
+        world
     }
 
     /// The same, with these words in the agents' stores.
@@ -95,12 +106,7 @@ impl World {
         };
         let ledger = Ledger::at(self.ours());
         let moved = ledger
-            .archive(
-                &SystemClock,
-                std::time::Duration::from_mins(1),
-                &actor,
-                |_| true,
-            )
+            .archive(&SystemClock, Duration::from_mins(1), &actor, |_| true)
             .unwrap();
         assert_eq!(moved.value.len(), 1);
     }
@@ -128,10 +134,27 @@ impl World {
     /// A command of the program in a folder.
     pub(crate) fn program_in(&self, folder: &Path) -> Command {
         let mut command = self.scratch.program_in(folder);
+        command.env("TMPDIR", self.temporary()).stdin(Stdio::null());
         command
-            .env("TMPDIR", self.temporary())
-            .stdin(std::process::Stdio::null());
-        command
+    }
+
+    /// Runs a command and demands that it ends: two minutes are as good as never.
+    pub(crate) fn bounded(&self, command: &mut Command) -> Ran {
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        let (done, ended) = std::sync::mpsc::channel();
+        std::thread::spawn(move || done.send(child.wait_with_output()));
+        match ended.recv_timeout(Duration::from_mins(2)) {
+            Ok(output) => Ran::of(output.unwrap()),
+            Err(_) => {
+                let _gone = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                panic!("{command:?} does not end");
+            }
+        }
     }
 
     /// Runs the program in the repository.

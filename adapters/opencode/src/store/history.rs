@@ -5,7 +5,7 @@ use takeup_core::identity::OpenEffect;
 use takeup_core::text;
 use takeup_core::time::Time;
 
-use super::{LONGEST, Row};
+use super::{LOOKED_AT, Row};
 
 /// A message with its parts.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +54,7 @@ impl Message {
             })
             .filter_map(|part| field(part, "text"))
             .collect();
-        (!typed.is_empty()).then(|| text::one_line(&typed.join(" "), LONGEST))
+        (!typed.is_empty()).then(|| text::one_line(&typed.join(" "), LOOKED_AT))
     }
 
     /// One turn for a preview: its texts and the names of its tools.
@@ -168,7 +168,7 @@ pub(super) fn ending(row: &Row) -> Ending {
                 .pointer("/data/message")
                 .and_then(Value::as_str)
                 .unwrap_or(""),
-            LONGEST,
+            LOOKED_AT,
         );
         let proof = if message.is_empty() {
             format!("the last turn ended with {name}")
@@ -266,7 +266,7 @@ pub(super) fn open_effects(messages: &[Message]) -> Vec<OpenEffect> {
                 );
             OpenEffect {
                 tool: text::one_line(field(part, "tool").unwrap_or("tool"), 80),
-                argument: text::one_line(&argument, LONGEST),
+                argument: text::one_line(&argument, LOOKED_AT),
                 at: part
                     .pointer("/state/time/start")
                     .and_then(Value::as_i64)
@@ -299,13 +299,13 @@ pub(super) fn snapshot_tree(messages: &[Message]) -> Option<String> {
 pub(super) fn title(row: &Row) -> Option<String> {
     let placeholder = row.title.starts_with("New session - ") || row.title.trim().is_empty();
     if !placeholder {
-        return Some(text::one_line(&row.title, LONGEST));
+        return Some(text::one_line(&row.title, LOOKED_AT));
     }
     row.messages
         .iter()
         .filter(|message| message.is_user())
         .find_map(Message::prompt)
-        .or_else(|| (!row.title.trim().is_empty()).then(|| text::one_line(&row.title, LONGEST)))
+        .or_else(|| (!row.title.trim().is_empty()).then(|| text::one_line(&row.title, LOOKED_AT)))
 }
 
 /// When the last turn began: the last prompt was written.

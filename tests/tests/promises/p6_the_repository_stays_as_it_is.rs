@@ -1,0 +1,217 @@
+//! Promise 6: the repository stays as it is, and so do the agents' homes.
+//!
+//! Here: around every command that writes, nothing but our own folders changes (and, since the OpenCode++ plugin is in use in
+//! that work tree, its own records, in which transitions are told); and integrations are taken out byte for byte.
+//! A repository in the middle of a rebase is in `cases/untouched.rs`; hooks beside every kind of hook manager in
+//! `hooks/install.rs`, `hooks/managers.rs` and `hooks/real_managers.rs`.
+use std::collections::BTreeSet;
+
+use super::look::{Look, content, differences, look};
+use super::p5_looking_is_not_writing::{COMMANDS, Kind};
+use super::world::World;
+
+/// Everything but what is ours.
+fn not_ours(world: &World) -> Look {
+    let mut found = look(&world.scratch.path(), &|name| {
+        name.starts_with("repo/.git/takeup")
+            || name.starts_with("home/.local/state")
+            || name.starts_with("repo/.agent-context")
+            || name == "tmp"
+    });
+    // Entries appear in these: our folder, and a state folder where there was none.
+    for folder in ["repo/.git", "home/.local"] {
+        found.remove(folder);
+    }
+    found
+}
+
+/// Every command that writes, in an order in which each has something to do.
+const WRITING: &[&[&str]] = &[
+    &["init"],
+    &["start", "one", "--session", "s1", "--check", "true"],
+    &["plan", "add", "test -e a.txt", "--task", "one"],
+    &["plan", "remove", "2", "--task", "one"],
+    &["note", "a remark", "--session", "s1"],
+    &["check", "--session", "s1", "--planned", "1"],
+    &["check", "--session", "s1", "--", "cat", "a.txt"],
+    &[
+        "evidence",
+        "add",
+        "--command",
+        "x",
+        "--exit-code",
+        "0",
+        "--session",
+        "s1",
+    ],
+    &["save", "--session", "s1", "--end"],
+    &["resume", "one", "--from", "s1", "--to", "s2", "--confirm"],
+    &["review", "request", "may I?", "--session", "s2"],
+    &["review", "approve", "one", "--confirm"],
+    &["evaluate", "one", "--session", "s2"],
+    &["next", "one", "--session", "s2"],
+    &["start", "two", "--session", "s3", "--no-checks"],
+    &["finish", "two", "--session", "s3"],
+    &["start", "three", "--session", "s4", "--no-checks"],
+    &["review", "request", "may I?", "--session", "s4"],
+    &["review", "reject", "three", "--confirm"],
+    &["start", "four", "--session", "s5", "--no-checks"],
+    &["abandon", "four", "--session", "s5"],
+    &["handover", "one"],
+    &["hook", "git", "post-commit"],
+    &["hook", "claude-code", "Stop", "{\"session_id\": \"c1\"}"],
+    &["bg", "run", "--name", "t", "--", "true"],
+    &["bg", "wait", "t"],
+    &["bg", "run", "--name", "u", "--", "sleep", "1000"],
+    &["bg", "stop", "u", "--grace", "0s"],
+    &["bg", "clean"],
+    &["gc"],
+    &["demo"],
+];
+
+/// Commands that change other files than ours on request: looked at below, or named with where that is.
+const ON_REQUEST: &[&str] = &[
+    "agents install",
+    "agents uninstall",
+    // hooks/
+    "hooks install",
+    "hooks uninstall",
+    // sessions.rs: one new file, or one new session
+    "sessions recover",
+    // Its tools call the same commands.
+    "mcp",
+    // background/: needs a process that runs already, or a terminal
+    "bg adopt",
+    "bg detach",
+];
+
+#[test]
+fn every_command_that_writes_is_here() {
+    let there: BTreeSet<&str> = COMMANDS
+        .iter()
+        .filter(|(_, kind)| matches!(kind, Kind::Writes(_)))
+        .map(|(words, _)| *words)
+        .filter(|words| !ON_REQUEST.contains(words))
+        .collect();
+    let here: BTreeSet<&str> = there
+        .iter()
+        .copied()
+        .filter(|words| {
+            let words: Vec<&str> = words.split(' ').collect();
+            WRITING.iter().any(|call| call.starts_with(&words))
+        })
+        .collect();
+    assert_eq!(there, here);
+}
+
+#[test]
+fn commands_that_write_change_nothing_but_our_own_folders() {
+    let world = World::new();
+    let mut before = not_ours(&world);
+    for words in WRITING {
+        let ran = world.run(words);
+        assert!(
+            ran.code <= 1,
+            "{words:?}: exit {}: {}{}",
+            ran.code,
+            ran.stdout,
+            ran.stderr
+        );
+        let after = not_ours(&world);
+        let changed = differences(&before, &after);
+        assert!(changed.is_empty(), "{words:?}: {changed:#?}");
+        before = after;
+    }
+    world.scratch.git(&["fsck", "--strict"]);
+}
+
+/// The agents that can be installed for, with the words that choose the scope.
+fn installable(world: &World) -> Vec<(String, &'static [&'static str])> {
+    let agents = world.run(&["agents", "--json"]).exits(0).json();
+    let names: Vec<String> = agents["data"]["agents"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{agents:#}"))
+        .iter()
+        .map(|agent| agent["id"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(names.len() >= 7, "{names:?}");
+    let scopes: [&[&str]; 2] = [&[], &["--user"]];
+    names
+        .iter()
+        .flat_map(|name| scopes.map(|scope| (name.clone(), scope)))
+        .filter(|(name, scope)| {
+            let words = [&["agents", "install", name, "--dry-run"], *scope].concat();
+            world.run(&words).code == 0
+        })
+        .collect()
+}
+
+/// Names, modes and contents of everything but our own folders.
+fn files(world: &World) -> Look {
+    content(&world.scratch.path(), &|name| {
+        name.starts_with("repo/.git/takeup")
+            || name.starts_with("home/.local/state")
+            || name == "tmp"
+    })
+}
+
+#[test]
+fn integrations_are_taken_out_byte_for_byte() {
+    let world = World::new();
+    let before = files(&world);
+    let all = installable(&world);
+    assert!(all.len() >= 8, "{all:?}");
+    let run = |action: &str, name: &str, scope: &[&str]| {
+        world
+            .run(&[&["agents", action, name], scope].concat())
+            .exits(0);
+    };
+    for (name, scope) in &all {
+        run("install", name, scope);
+        let installed = files(&world);
+        assert!(
+            !differences(&before, &installed).is_empty(),
+            "{name} {scope:?}: nothing was installed"
+        );
+        run("install", name, scope);
+        let changed = differences(&installed, &files(&world));
+        assert!(changed.is_empty(), "{name} {scope:?} again: {changed:#?}");
+        run("uninstall", name, scope);
+        let changed = differences(&before, &files(&world));
+        assert!(changed.is_empty(), "{name} {scope:?}: {changed:#?}");
+        run("uninstall", name, scope);
+        let changed = differences(&before, &files(&world));
+        assert!(changed.is_empty(), "{name} {scope:?} again: {changed:#?}");
+    }
+    // All of them together, out in the order in which they came in.
+    for (name, scope) in &all {
+        run("install", name, scope);
+    }
+    for (name, scope) in &all {
+        run("uninstall", name, scope);
+    }
+    let changed = differences(&before, &files(&world));
+    assert!(changed.is_empty(), "all together: {changed:#?}");
+}
+
+#[test]
+fn what_somebody_added_to_a_file_of_ours_stays() {
+    let world = World::new();
+    world
+        .run(&["agents", "install", "claude-code", "--user"])
+        .exits(0);
+    let settings = world.scratch.home().join(".claude/settings.json");
+    let text = std::fs::read_to_string(&settings).unwrap();
+    let edited = text.replacen("\"model\": \"opus\"", "\"model\": \"sonnet\"", 1);
+    assert_ne!(edited, text);
+    std::fs::write(&settings, edited).unwrap();
+    world
+        .run(&["agents", "uninstall", "claude-code", "--user"])
+        .exits(0);
+    let after = std::fs::read_to_string(&settings).unwrap();
+    assert!(
+        after.contains("sonnet") && !after.contains("git-takeup"),
+        "{after}"
+    );
+    assert!(after.contains("\"command\": \"true\""), "{after}");
+}
