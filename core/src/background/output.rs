@@ -1,6 +1,6 @@
 //! What a task printed: written under a cap by its supervisor, read by anyone.
 //!
-//! A file that would outgrow its cap keeps its first quarter and its newest part; between them stands one line that says
+//! A file that would outgrow its cap keeps its first eighth and its newest part; between them stands one line that says
 //! how many bytes were left out. Offsets in the index count everything that was ever printed, so they stay right.
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -21,6 +21,10 @@ pub use show::{Follow, Shown, read_output, tail_output};
 
 /// The smallest cap, so that the parts that are kept stay longer than a line.
 pub(super) const SMALLEST_CAP: u64 = 64 * 1024;
+
+/// The first and the newest part of this size are kept when the middle is taken out. Both are copied then: the smaller
+/// they are, the less often is what was printed written twice.
+const KEPT: u64 = 8;
 
 /// Which of the command's streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -58,7 +62,7 @@ const MARK_LEN: u64 = (MARK_BEGIN.len() + MARK_DIGITS + MARK_END.len()) as u64;
 impl Layout {
     /// Reads the layout of a file that was written under a cap.
     pub(super) fn of(file: &File, cap: u64) -> io::Result<Self> {
-        let head = cap.max(SMALLEST_CAP) / 4;
+        let head = cap.max(SMALLEST_CAP) / KEPT;
         let mut mark = Vec::new();
         let mut file = file;
         file.seek(SeekFrom::Start(head))?;
@@ -184,10 +188,10 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes the middle out: the first quarter and the newest quarter stay.
+    /// Takes the middle out: the first eighth and the newest eighth stay.
     fn shorten(&mut self) -> io::Result<()> {
         let head = self.layout.head;
-        let from = self.line_start(self.len.saturating_sub(self.cap / 4))?;
+        let from = self.line_start(self.len.saturating_sub(self.cap / KEPT))?;
         let resumes = self.layout.printed(from);
         let left_out = resumes.saturating_sub(head);
         let fresh_path = self.path.with_extension("output.new");

@@ -84,6 +84,8 @@ struct Supervisor<'a> {
     history: VecDeque<Event>,
     writer: Option<Writer>,
     pipes: Vec<Pipe>,
+    /// What is read goes through here; empty until something is.
+    buffer: Vec<u8>,
     reading: Reading,
     masker: Masker,
     signals: Signals,
@@ -191,44 +193,56 @@ impl Supervisor<'_> {
         if !self.is_parent {
             self.hold_members();
         }
-        while !self.is_over() {
+        // Output alone does not end it, and to look whether it is over means to look at every process.
+        let mut may_be_over = true;
+        while !(may_be_over && self.is_over()) {
             let timeout = self.sleep_for();
-            if self.wait(timeout).is_err() {
+            may_be_over = self.wait(timeout).unwrap_or_else(|_| {
                 // Polling itself cannot fail for long; never spin.
                 std::thread::sleep(Duration::from_secs(1));
+                true
+            });
+            if may_be_over {
+                self.on_signals();
             }
-            self.on_signals();
+            may_be_over |= !matches!(self.phase, Phase::Going);
             self.read_pipes(false);
             self.on_time();
         }
         self.finish();
     }
 
-    /// Sleeps until something happens.
-    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+    /// Sleeps until something happens. Returns `false` where it was nothing but output.
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         let mut watched: Vec<PollFd<'_>> = Vec::with_capacity(3);
         watched.push(PollFd::new(&self.signals.wake, PollFlags::IN));
         for pipe in &self.pipes {
             watched.push(PollFd::from_borrowed_fd(pipe.file().as_fd(), PollFlags::IN));
         }
-        let handles = watched.len();
         for handle in &self.held {
             watched.push(PollFd::new(handle, PollFlags::IN));
         }
-        match poll(&mut watched, timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
+        let woken = match poll(&mut watched, timeout.as_ref()) {
+            Ok(woken) => woken,
+            Err(Errno::INTR) => 0,
             Err(error) => return Err(error.into()),
-        }
-        let member_ended = watched
+        };
+        let ready: Vec<bool> = watched
             .iter()
-            .skip(handles)
-            .any(|watched| !watched.revents().is_empty());
+            .map(|watched| woken > 0 && !watched.revents().is_empty())
+            .collect();
         drop(watched);
+        let (signal, others) = ready.split_first().unwrap_or((&false, &[]));
+        let (outputs, members) = others.split_at(self.pipes.len().min(others.len()));
+        for (pipe, ready) in self.pipes.iter_mut().zip(outputs) {
+            pipe.set_ready(*ready);
+        }
+        let member_ended = members.contains(&true);
         if member_ended {
             self.hold_members();
         }
-        Ok(())
+        Ok(*signal || member_ended || woken == 0)
     }
 
     /// Returns how long may be slept at most; `None` for ever.

@@ -187,7 +187,7 @@ impl LinuxProcesses {
     fn look(&self, pid: u32) -> Result<Look, ProcessError> {
         let path = self.root.join(pid.to_string()).join("stat");
         for last in [false, true] {
-            match std::fs::read(&path) {
+            match read_entry(&path) {
                 Ok(bytes) => {
                     let stat = Stat::parse(&bytes).ok_or_else(|| {
                         let source = io::Error::new(io::ErrorKind::InvalidData, "not its format");
@@ -253,7 +253,7 @@ impl LinuxProcesses {
                 continue;
             };
             let path = entry.path().join("stat");
-            match std::fs::read(&path) {
+            match read_entry(&path) {
                 Ok(bytes) => {
                     if let Some(stat) = Stat::parse(&bytes) {
                         all.insert(pid, stat);
@@ -265,6 +265,17 @@ impl LinuxProcesses {
         }
         Ok(all)
     }
+}
+
+/// Reads a short file of the table. Its size is not known before, so room for all of it is made at once: a look at every
+/// process is mostly made of these reads.
+fn read_entry(path: &std::path::Path) -> io::Result<Vec<u8>> {
+    use std::io::Read as _;
+    let mut bytes = Vec::with_capacity(2048);
+    std::fs::File::open(path)?
+        .take(1 << 20)
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn as_pid(pid: u32) -> Option<Pid> {

@@ -71,6 +71,7 @@ pub(super) fn begin<'a>(
         },
         writer: None,
         pipes: Vec::new(),
+        buffer: Vec::new(),
         phase: Phase::Going,
         is_parent,
         held: Vec::new(),

@@ -4,6 +4,9 @@ use crate::background::progress::{Progress, ProgressSource, Recognised, is_repor
 
 /// How often progress is looked for and recorded.
 const LOOK: Duration = Duration::from_secs(1);
+/// A command that stays quiet is looked at less and less often, at last after this many intervals: each look goes through
+/// all processes.
+const SLOWEST: u32 = 8;
 /// How much of the newest output is kept for it.
 const RECENT: usize = 4096;
 /// How many reported lines are kept between two looks.
@@ -24,6 +27,8 @@ pub(super) struct Reading {
     printed_at: Instant,
     printed_time: Option<Time>,
     next_quiet_look: Option<Instant>,
+    /// How many intervals lie between two looks.
+    pace: u32,
     /// The processor time at the last look, and when that was.
     cpu: Option<(u64, Time)>,
     command_end_announced: bool,
@@ -43,6 +48,7 @@ impl Reading {
             printed_at: now,
             printed_time: None,
             next_quiet_look: now.checked_add(quiet_after),
+            pace: 1,
             cpu: None,
             command_end_announced: false,
         }
@@ -175,10 +181,9 @@ impl Supervisor<'_> {
 
     /// Looks whether a command that prints nothing uses the processor. Nobody is judged by it: it is noted.
     fn look_whether_quiet(&mut self, now: Instant) {
-        let next = now.checked_add(self.reading.quiet_after);
-        self.reading.next_quiet_look = next;
         if now.saturating_duration_since(self.reading.printed_at) < self.reading.quiet_after {
             self.reading.cpu = None;
+            self.reading.pace = 1;
             // No look before it could be quiet.
             self.reading.next_quiet_look = self
                 .reading
@@ -192,6 +197,12 @@ impl Supervisor<'_> {
             .filter_map(|process| self.processes.cpu_ticks(process.pid))
             .fold(0_u64, u64::saturating_add);
         let time = self.now();
+        self.reading.pace = match self.record.quiet_since {
+            Some(_) => self.reading.pace.saturating_mul(2).min(SLOWEST),
+            None => 1,
+        };
+        let pause = self.reading.quiet_after.saturating_mul(self.reading.pace);
+        self.reading.next_quiet_look = now.checked_add(pause);
         match self.reading.cpu {
             // One tick may be the accounting of a mere look around.
             Some((before, since)) if used.abs_diff(before) <= 1 => {
