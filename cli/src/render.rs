@@ -79,7 +79,7 @@ pub(crate) fn candidate(found: &Candidate, now: Time) -> String {
             effect.tool,
             text::one_line(&effect.argument, 120)
         );
-        out.push_str(&field("  open call", COLUMN, &what));
+        out.push_str(&field("  call", COLUMN, &what));
     }
     for check in &found.evidence {
         out.push_str(&field("  check", COLUMN, &check_line(check, now)));

@@ -120,9 +120,9 @@ impl Agent for Jcode {
             rung("seen", Some(VERSION)),
             rung("read", Some(VERSION)),
             rung("judged", Some(VERSION)),
-            rung("hooked", None),
-            rung("hand-over-out", None),
-            rung("hand-over-in", None),
+            rung("hooked", Some(VERSION)),
+            rung("hand-over-out", Some(VERSION)),
+            rung("hand-over-in", Some(VERSION)),
         ]
     }
 

@@ -51,6 +51,7 @@ pub fn adopt(
         created_at: now,
         timeout_ms: None,
         memory_limit: None,
+        memory_group: None,
         cpu_seconds: None,
         notify: false,
         output_cap: super::output::SMALLEST_CAP,

@@ -350,9 +350,12 @@ pub struct Record {
     /// The time limit in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// The limit of address space of each process, in bytes.
+    /// The limit of memory in bytes: of all processes together where there is a group, else of each one's address space.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_limit: Option<u64>,
+    /// The control group that holds its processes together to the limit of memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_group: Option<String>,
     /// The limit of processor time of each process, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_seconds: Option<u64>,

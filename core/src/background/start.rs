@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::look;
 use super::record::{CheckFor, Record, State, VERSION};
 use super::store::{BackgroundError, Store};
 use super::tree::MARK;
+use super::{group, look};
 use crate::env::Env;
 use crate::files::FileError;
 use crate::ids::{BackgroundId, SessionRef, TaskId};
@@ -63,7 +63,7 @@ pub struct Request {
     pub task: Option<TaskId>,
     /// Its time limit.
     pub timeout: Option<Duration>,
-    /// The limit of address space of each process, in bytes.
+    /// The limit of memory in bytes: of the task where the system lets us make a control group, else of each process.
     pub memory: Option<u64>,
     /// The limit of processor time of each process, in seconds.
     pub cpu_seconds: Option<u64>,
@@ -183,6 +183,7 @@ pub fn start(
             .timeout
             .map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
         memory_limit: request.memory,
+        memory_group: None,
         cpu_seconds: request.cpu_seconds,
         notify: request.notify,
         output_cap: request.output_cap.max(super::output::SMALLEST_CAP),
@@ -357,6 +358,7 @@ fn record_lost(store: &Store, id: &BackgroundId, host: &Host<'_>) -> Result<(), 
         let seen = look::unsupervised(record, host.processes);
         record = seen.record;
         if seen.corrected {
+            group::remove_of(&record);
             super::supervisor::announce_end(store, &record, host.clock.now());
             store.write(&record, &events, host.clock.now(), true)?;
         }

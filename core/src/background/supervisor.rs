@@ -536,6 +536,7 @@ impl Supervisor<'_> {
                 }
             }
         };
+        super::group::remove_of(&self.record);
         self.note(end_event(&self.record, now));
         if self.record.notify {
             let end = super::record::exit_status(&self.record.state).unwrap_or(125);

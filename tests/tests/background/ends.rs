@@ -26,8 +26,9 @@ fn every_exit_status_is_told_as_it_was() {
 #[test]
 fn every_signal_is_told_as_it_was() {
     let desk = Desk::new();
-    // All but those whose default is to do nothing, to stop or to go on.
-    for signal in (1..=31).filter(|signal| ![17, 18, 19, 20, 21, 22, 23, 28].contains(signal)) {
+    // All but those whose default is to do nothing, to stop or to go on; 32 and 33 belong to the C library.
+    let plain = (1..=31).filter(|signal| ![17, 18, 19, 20, 21, 22, 23, 28].contains(signal));
+    for signal in plain.chain([34, 50, 64]) {
         let id = desk.sh(&format!("ulimit -c 0; kill -{signal} $$; sleep 500"));
         let task = desk.end(&id);
         assert_eq!(task["signal"], signal, "{task}");
@@ -174,10 +175,53 @@ fn limits_reach_the_command() {
     let desk = Desk::new();
     let id = desk.start(
         &["--memory", "1G", "--cpu-time", "7s"],
-        &["sh", "-c", "ulimit -v; ulimit -t"],
+        &[
+            "sh",
+            "-c",
+            "ulimit -v; ulimit -H -v; ulimit -t; cat /sys/fs/cgroup/$(sed -n 's/^0::.//p' /proc/self/cgroup)/memory.max; :",
+        ],
     );
-    assert_eq!(desk.end(&id)["status"], "completed");
-    assert_eq!(desk.output(&id), format!("{}\n7\n", 1 << 20));
+    let task = desk.end(&id);
+    assert_eq!(task["status"], "completed");
+    let said: Vec<&str> = task["limits"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|limit| limit.as_str().unwrap())
+        .collect();
+    // Which of the two it is depends on the machine; what is said must be what holds.
+    let output = desk.output(&id);
+    let lines: Vec<&str> = output.lines().collect();
+    if said[0] == "memory 1.0 GiB for all of it" {
+        assert_eq!(lines, ["unlimited", "unlimited", "7", "1073741824"]);
+        assert!(!desk.record(&id)["takeup"]["memoryGroup"].is_null());
+    } else {
+        assert_eq!(said[0], "memory 1.0 GiB for each process");
+        assert_eq!(lines[..3], ["1048576", "1048576", "7"]);
+    }
+    assert_eq!(said[1], "processor 7s for each process");
+}
+
+#[test]
+fn a_command_that_uses_too_much_is_ended_and_the_signal_is_told() {
+    let desk = Desk::new();
+    let id = desk.start(
+        &["--cpu-time", "1s"],
+        &["sh", "-c", "ulimit -t 60; while :; do :; done"],
+    );
+    let task = desk.end(&id);
+    // The limit cannot be raised again: the shell is told, and hears by SIGXCPU.
+    assert_eq!(
+        (&task["status"], &task["signal"]),
+        (&json!("failed"), &json!(24)),
+        "{task}"
+    );
+    let id = desk.start(
+        &["--memory", "256M"],
+        &["sh", "-c", "head -c 1G /dev/zero | tail -c 1G | wc -c"],
+    );
+    desk.end(&id);
+    assert_ne!(desk.output(&id).trim(), "1073741824");
 }
 
 #[test]

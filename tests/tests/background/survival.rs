@@ -123,6 +123,33 @@ fn a_command_whose_supervisor_was_killed_is_watched_again_and_loses_no_line() {
 }
 
 #[test]
+fn launcher_and_supervisor_may_both_be_killed() {
+    let desk = Desk::new();
+    let mut launcher = desk
+        .program()
+        .args(["bg", "run", "--name", "t", "--ready", "never printed", "--"])
+        .args(["sh", "-c"])
+        .arg(format!("echo begun; {}; echo done", desk.wait_for_gate()))
+        .spawn()
+        .unwrap();
+    until("it prints", || {
+        desk.bg(&["output", "t"]).stdout == "begun\n"
+    });
+    let id = desk.show("t")["id"].as_str().unwrap().to_owned();
+    kill(&desk.supervisor(&id));
+    launcher.kill().unwrap();
+    launcher.wait().unwrap();
+    assert_eq!(desk.show(&id)["watch"]["by"], "unwatched");
+    // The next command that writes takes it under watch, whatever it is about.
+    let other = desk.sh("true");
+    desk.end(&other);
+    assert_eq!(desk.show(&id)["watch"]["by"], "supervisor");
+    desk.open_gate();
+    assert_eq!(desk.end(&id)["status"], "unobserved");
+    assert_eq!(desk.output(&id), "begun\ndone\n");
+}
+
+#[test]
 fn what_ended_unseen_is_lost_and_nothing_else() {
     let desk = Desk::new();
     let first = desk.sh(&format!("{}; exit 0", desk.wait_for_gate()));

@@ -57,7 +57,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "60s", requires = "ready")]
     ready_timeout: Duration,
 
-    /// The most address space each of its processes may have, such as 2G
+    /// The most memory it may have, such as 2G: together where control groups can be made, else each process by itself
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     memory: Option<u64>,
 
@@ -162,6 +162,13 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         task.painted(),
         paint(DIM, format!("{id}, pid {}", started.process.pid)),
     );
+    if !task.limits.is_empty() {
+        human.push_str(&format!(
+            "{} {}\n",
+            paint(DIM, "limits:"),
+            task.limits.join(", ")
+        ));
+    }
     let warnings = background::warnings(&context.env);
     for warning in &warnings {
         human.push_str(&format!("{} {warning}\n", paint(YELLOW, "warning:")));

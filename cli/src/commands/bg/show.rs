@@ -55,23 +55,6 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     let now = context.clock.now();
     let id = store.find(&args.task)?;
     let seen = look(&store, &id, &*context.processes)?;
-    let limits: Vec<String> = [
-        seen.record.timeout_ms.map(|limit| {
-            format!(
-                "time {}",
-                super::units::span(i64::try_from(limit).unwrap_or(0))
-            )
-        }),
-        seen.record
-            .memory_limit
-            .map(|limit| format!("memory {} a process", bytes(limit))),
-        seen.record
-            .cpu_seconds
-            .map(|limit| format!("processor {limit}s a process")),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
     let task = TaskData::new(&store, seen, now);
     let events = store.events(&id, EVENTS);
     let mut human = format!(
@@ -101,7 +84,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
             .map(ToString::to_string)
             .unwrap_or_default(),
     );
-    add("limits", limits.join(", "));
+    add("limits", task.limits.join(", "));
     if let Some(started) = task.started_at {
         add("started", format!("{} ({started})", ago(now, started)));
     }

@@ -1,12 +1,12 @@
 //! How a task is shown, to people and machines.
 use schemars::JsonSchema;
 use serde::Serialize;
-use takeup_core::background::{End, Progress, Seen, State, Store, Watch, exit_status};
+use takeup_core::background::{End, Progress, Record, Seen, State, Store, Watch, exit_status};
 use takeup_core::ids::{BackgroundId, SessionRef, TaskId};
 use takeup_core::text;
 use takeup_core::time::Time;
 
-use super::units::span;
+use super::units::{bytes, span};
 use crate::printer::{CYAN, DIM, GREEN, RED, YELLOW, paint};
 
 /// A background task, as it is now.
@@ -63,12 +63,39 @@ pub(crate) struct TaskData {
     /// Since when neither output nor processor time moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quiet_since: Option<Time>,
+    /// What it is limited to, and whether that counts for all of it or for each process by itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<String>,
     /// It ran already when it was taken under watch.
     pub adopted: bool,
     /// The raw output; secrets may stand in it.
     pub output_file: String,
     /// The size of that file.
     pub output_bytes: u64,
+}
+
+/// Says what a task is limited to.
+fn limits(record: &Record) -> Vec<String> {
+    let memory = record.memory_limit.map(|limit| {
+        let whose = if record.memory_group.is_some() {
+            "for all of it"
+        } else {
+            "for each process"
+        };
+        format!("memory {} {whose}", bytes(limit))
+    });
+    [
+        record
+            .timeout_ms
+            .map(|limit| format!("time {}", span(i64::try_from(limit).unwrap_or(0)))),
+        memory,
+        record
+            .cpu_seconds
+            .map(|limit| format!("processor {limit}s for each process")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 impl TaskData {
@@ -89,6 +116,7 @@ impl TaskData {
                 Some(End::Exited { .. }) | None => None,
             },
             trouble: record.state.trouble(),
+            limits: limits(&record),
             output_bytes: output.metadata().map_or(0, |meta| meta.len()),
             output_file: output.to_string_lossy().into_owned(),
             id: record.id,

@@ -9,6 +9,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::{Resource, Rlimit};
 
 use super::*;
+use crate::background::group::{self, Group, Place};
 use crate::background::record::Record;
 use crate::background::store::Held;
 use crate::files::FileError;
@@ -140,6 +141,27 @@ fn signals() -> io::Result<Signals> {
     })
 }
 
+/// Takes from a child the right to raise a limit again. Processor time keeps a second behind the limit, so that the child
+/// hears of it first.
+fn harden(child: &Child, resource: Resource, limit: Option<u64>) {
+    let Some(limit) = limit else { return };
+    let most = if resource == Resource::Cpu {
+        limit.saturating_add(1)
+    } else {
+        limit
+    };
+    let hard = Rlimit {
+        current: Some(limit),
+        maximum: Some(most),
+    };
+    // A hard limit that is lower already stays: raising it is refused.
+    let _refused = rustix::process::prlimit(
+        Some(rustix::process::Pid::from_child(child)),
+        resource,
+        hard,
+    );
+}
+
 impl Supervisor<'_> {
     fn file_error(&self, what: &'static str, error: io::Error) -> BackgroundError {
         FileError::new(what, self.store.folder(), error).into()
@@ -235,7 +257,7 @@ impl Supervisor<'_> {
         })
     }
 
-    fn spawn(&self, words: &[String]) -> io::Result<Child> {
+    fn spawn(&mut self, words: &[String]) -> io::Result<Child> {
         let words: Vec<OsString> = words
             .iter()
             .filter_map(|word| paths::bytes_of_text(word))
@@ -253,8 +275,10 @@ impl Supervisor<'_> {
             .stdin(Stdio::null())
             .stdout(self.writing_end("stdout")?)
             .stderr(self.writing_end("stderr")?);
+        let group = self.enter_group();
+        let each = self.record.memory_limit.filter(|_| group.is_none());
         let limits = [
-            (Resource::As, self.record.memory_limit),
+            (Resource::As, each),
             (Resource::Cpu, self.record.cpu_seconds),
         ];
         let before = limits.map(|(resource, _)| (resource, rustix::process::getrlimit(resource)));
@@ -272,7 +296,28 @@ impl Supervisor<'_> {
             // The soft limit may always be raised back to the hard one.
             let _ = rustix::process::setrlimit(resource, limit);
         }
+        if let Some(group) = group {
+            // Where it cannot leave, this process counts as well.
+            drop(group.leave());
+        }
+        if let Ok(child) = &child {
+            for (resource, limit) in limits {
+                harden(child, resource, limit);
+            }
+        }
         child
+    }
+
+    /// Makes a group for the command where it has a limit of memory and the system grants one, and goes into it.
+    fn enter_group(&mut self) -> Option<Group> {
+        let limit = self.record.memory_limit?;
+        let group = Place::of_process()?.make(&self.id, limit)?;
+        if group.enter().is_err() {
+            group::remove(&group.folder, &self.id);
+            return None;
+        }
+        self.record.memory_group = Some(paths::text_of_path(&group.folder));
+        Some(group)
     }
 
     /// Opens the command's end of a pipe for reading too: so it is never without a reader, and outlives our death.
