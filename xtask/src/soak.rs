@@ -51,7 +51,7 @@ fn fingerprint(args: &Args) -> anyhow::Result<()> {
     println!("seed {seed}");
     let end = Instant::now() + Duration::from_secs(args.minutes * 60);
     let (next, failed) = (AtomicU64::new(seed), AtomicBool::new(false));
-    let sums = [AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0)];
+    let sums: [AtomicU64; 4] = std::array::from_fn(|_| AtomicU64::new(0));
     std::thread::scope(|scope| {
         for _ in 0..args.threads.max(1) {
             scope.spawn(|| {
@@ -71,16 +71,20 @@ fn fingerprint(args: &Args) -> anyhow::Result<()> {
                         judged,
                         refused,
                         fallbacks,
+                        drifts,
                     } = walk.tally;
-                    for (sum, more) in sums.iter().zip([judged, refused, fallbacks]) {
+                    for (sum, more) in sums.iter().zip([judged, refused, fallbacks, drifts]) {
                         sum.fetch_add(more, Ordering::Relaxed);
                     }
                 }
             });
         }
     });
-    let [judged, refused, fallbacks] = sums.map(AtomicU64::into_inner);
-    println!("{judged} steps judged, {refused} states git refuses, {fallbacks} left to git");
+    let [judged, refused, fallbacks, drifts] = sums.map(AtomicU64::into_inner);
+    println!(
+        "{judged} steps judged, {refused} states git refuses, {fallbacks} left to git, {drifts} with clean files that a later \
+         setting would convert"
+    );
     anyhow::ensure!(!failed.into_inner(), "there were differences");
     Ok(())
 }

@@ -277,7 +277,6 @@ pub(super) fn scan(
         gix_hash::Kind::Sha1
     };
     let index_path = place.git_dir.join("index");
-    let was_locked = place.git_dir.join("index.lock").symlink_metadata().is_ok();
     let (index, index_meta) = read_index(&index_path, hash_len)?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = rustix::fs::open(&place.root, flags, Mode::empty())
@@ -333,10 +332,7 @@ pub(super) fn scan(
         .as_ref()
         .and_then(|head| Id::parse(head.as_str()));
     let (mut scan, head_tree) = conclude(&ctx, &mut found, head, &mut programs)?;
-    let after = index_stat(&index_path)?;
-    if after != index_meta
-        || (was_locked && place.git_dir.join("index.lock").symlink_metadata().is_ok())
-    {
+    if index_stat(&index_path)? != index_meta {
         return Err(Stop::Moving);
     }
     if let Some(path) = cache
@@ -345,7 +341,9 @@ pub(super) fn scan(
         memory::remember(&ctx, &found.outs, path, &binding, head.zip(head_tree));
     }
     scan.counters = found.counters;
-    scan.young = found.young;
+    // A git that holds the index may be in the middle of a checkout. One that died left its lock behind, so this is no
+    // reason to give up.
+    scan.young = found.young || index_stat(&place.git_dir.join("index.lock"))?.is_some();
     scan.counters.programs += programs;
     Ok(scan)
 }

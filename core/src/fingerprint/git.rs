@@ -39,6 +39,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
     ("advice.addEmbeddedRepo", "false"),
+    ("advice.sparseIndexExpanded", "false"),
 ];
 
 /// What a call printed.
@@ -52,7 +53,9 @@ impl Output {
     /// Returns the first line of the complaint, without control characters.
     pub(super) fn complaint(&self) -> String {
         let text = String::from_utf8_lossy(&self.stderr);
-        let line = text.lines().find(|line| !line.trim().is_empty());
+        let line = text
+            .lines()
+            .find(|line| !line.trim().is_empty() && !line.starts_with("hint: "));
         plain(line.unwrap_or("it gave no reason"))
     }
 }
@@ -63,9 +66,8 @@ const REMARKS: &[&str] = &[
     "egative patterns are ignored in git attributes",
     "for literal leading exclamation",
     " is not a valid attribute name",
-    // A link is no file of rules.
-    ".gitattributes': Too many levels of symbolic links",
-    ".gitignore': Too many levels of symbolic links",
+    // A link is no file of rules, and behind a link to itself is nothing. git says so of repositories inside as well.
+    ": Too many levels of symbolic links",
 ];
 
 impl Output {

@@ -12,6 +12,7 @@
 //! * git waits for ever on a pipe named `.gitignore` or `.gitattributes`; here such a pipe makes the look incomplete.
 //! * Whether git still heeds a `.gitattributes` that is gone from the disk depends on which names come before it; here it
 //!   never does, as after the deletion is staged.
+//! * git neither finds nor misses a tracked file whose folder became a link to itself; here it is gone, as behind any link.
 //! * git goes on after a folder it cannot read; here any complaint of git's makes the look incomplete.
 use std::ffi::OsStr;
 use std::io;
@@ -140,16 +141,17 @@ fn scan_in(
         } else {
             line.oid.as_str()
         };
+        scan.counters.stats += 1;
+        let there = rustix::fs::lstat(&place.root.join(OsStr::from_bytes(&line.path)));
+        if matches!(there, Err(rustix::io::Errno::LOOP)) {
+            continue;
+        }
         info.extend(format!("{:06o} {oid} {}\t", line.mode, line.stage).bytes());
         info.extend(&line.path);
         info.push(0);
-        if line.skipped && line.stage == 0 {
-            scan.counters.stats += 1;
-            let path = place.root.join(OsStr::from_bytes(&line.path));
-            if path.symlink_metadata().is_err() {
-                skipped.extend(&line.path);
-                skipped.push(0);
-            }
+        if line.skipped && line.stage == 0 && there.is_err() {
+            skipped.extend(&line.path);
+            skipped.push(0);
         }
     }
     git.must(&["update-index", "-z", "--index-info"], &info, Some(&work))?;
@@ -161,19 +163,20 @@ fn scan_in(
         )?;
     }
 
-    // Compares what is tracked without writing an object; what differs is then added. After that the rest is untracked.
+    // Compares what is tracked without writing an object. What is untracked is found before what differs is added, as
+    // `git add -A` does: a folder is no repository of its own while the index knows a file in it, gone or not.
     git.run(&["update-index", "-q", "--refresh"], b"", Some(&work))?;
-    let updated = git.run(&["add", "-u"], b"", Some(&work))?;
-    if let Some(reason) = updated.shortfall() {
-        scan.incomplete = Some(reason);
-        return Ok(scan);
-    }
     let listing = git.run(
         &["ls-files", "-o", "--exclude-standard", "-z"],
         b"",
         Some(&work),
     )?;
     if let Some(reason) = listing.shortfall() {
+        scan.incomplete = Some(reason);
+        return Ok(scan);
+    }
+    let updated = git.run(&["add", "-u"], b"", Some(&work))?;
+    if let Some(reason) = updated.shortfall() {
         scan.incomplete = Some(reason);
         return Ok(scan);
     }
@@ -394,6 +397,8 @@ fn deviations(
             "--raw",
             "--no-renames",
             "--no-abbrev",
+            // Without this git reads `.gitmodules`, and refuses where that is no file of settings.
+            "--ignore-submodules=none",
             &head,
             tree.as_str(),
         ],

@@ -1,104 +1,348 @@
 //! Plain git as the judge: `git add -A && git write-tree` in a scratch index that carries no stat data and no flags.
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use takeup_core::env::Env;
+
+/// The name that is never part of the content.
+const RUNTIME: &[u8] = b".agent-context";
+
+/// `ELOOP`.
+const LOOP: i32 = 40;
+
+/// What plain git says of a work tree and of the repositories in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Whole {
+    /// The tree that git would commit.
+    pub tree: String,
+    /// The repositories that this tree names and that are there, by path.
+    pub nested: Vec<Nested>,
+}
+
+/// A repository inside another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nested {
+    /// Its path in the other.
+    pub path: Vec<u8>,
+    /// The commit checked out in it.
+    pub head: String,
+    /// Whether anything in it differs from that commit.
+    pub dirty: bool,
+    /// What is in it.
+    pub inside: Whole,
+}
+
+impl Whole {
+    /// Writes down all that decides about equality: the tree, and what is in the repositories that are not clean.
+    pub fn content(&self) -> String {
+        let mut text = self.tree.clone();
+        for nested in self.nested.iter().filter(|nested| nested.dirty) {
+            let _: std::fmt::Result = write!(
+                text,
+                " [{} {}]",
+                nested.path.escape_ascii(),
+                nested.inside.content()
+            );
+        }
+        text
+    }
+
+    /// Lists path, commit and whether it is dirty of every repository inside, however deep.
+    pub fn flat(&self) -> Vec<(Vec<u8>, String, bool)> {
+        let mut all = Vec::new();
+        for nested in &self.nested {
+            all.push((nested.path.clone(), nested.head.clone(), nested.dirty));
+            for (path, head, dirty) in nested.inside.flat() {
+                all.push(([nested.path.as_slice(), b"/", &path].concat(), head, dirty));
+            }
+        }
+        all
+    }
+}
 
 /// What plain git says of the tree at `root`, without the runtime folder; `Err` with its words where it refuses.
 ///
 /// A copied index would inherit what git overlooks, so the ids alone go into a new one. Skip-worktree is put back on
 /// entries whose file is absent: for those the index entry stands. A file of attributes that is no longer a file is emptied in
-/// the scratch index: whether git still reads it there depends on which names come before it.
+/// the scratch index: whether git still reads it there depends on which names come before it. A file behind a link to
+/// itself is left out: git complains of it, and neither keeps nor removes it with reason.
 pub fn tree(root: &Path, env: &Env) -> Result<String, String> {
-    let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let git = Scratch {
-        root,
-        env,
-        folder: scratch.path(),
-    };
-    std::fs::create_dir_all(scratch.path().join("objects")).map_err(|error| error.to_string())?;
-    let staged = git.run(&["ls-files", "-s", "-z"], b"", false)?;
-    let tagged = git.run(&["ls-files", "-t", "-z"], b"", false)?;
-    let staged = without_stale_attributes(root, &staged, &tagged);
-    git.run(&["update-index", "-z", "--index-info"], &staged, true)?;
-    let mut skipped = Vec::new();
-    for line in tagged.split(|byte| *byte == 0) {
-        if let Some(path) = line.strip_prefix(b"S ")
-            && root
-                .join(OsStr::from_bytes(path))
-                .symlink_metadata()
-                .is_err()
-        {
-            skipped.extend(path);
-            skipped.push(0);
-        }
-    }
-    if !skipped.is_empty() {
-        git.run(
-            &["update-index", "--skip-worktree", "-z", "--stdin"],
-            &skipped,
-            true,
-        )?;
-    }
-    git.run(&["add", "-A"], b"", true)?;
-    let runtime = git.run(&["ls-files", "-z", "--", ".agent-context"], b"", true)?;
-    if !runtime.is_empty() {
-        git.run(
-            &["update-index", "--force-remove", "-z", "--stdin"],
-            &runtime,
-            true,
-        )?;
-    }
-    let tree = git.run(&["write-tree", "--missing-ok"], b"", true)?;
-    Ok(String::from_utf8_lossy(&tree).trim().to_owned())
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    Scratch::new(root, env, folder.path())?.tree()
 }
 
-fn without_stale_attributes(root: &Path, staged: &[u8], tagged: &[u8]) -> Vec<u8> {
-    let mut info = Vec::new();
-    for line in staged
-        .split(|byte| *byte == 0)
-        .filter(|line| !line.is_empty())
-    {
-        let text = line.split(|byte| *byte == b'\t').next().unwrap_or_default();
-        let path = line.get(text.len() + 1..).unwrap_or_default();
-        let skipped = [b"S ".as_slice(), path].concat();
-        let stale = path.split(|byte| *byte == b'/').next_back() == Some(b".gitattributes")
-            && !root
-                .join(OsStr::from_bytes(path))
-                .symlink_metadata()
-                .is_ok_and(|meta| meta.is_file())
-            && !tagged.split(|byte| *byte == 0).any(|tag| tag == skipped);
-        if stale {
-            let text = String::from_utf8_lossy(text);
-            let fields: Vec<&str> = text.split(' ').collect();
-            if let [mode, id, stage] = fields.as_slice() {
-                let empty = if id.len() == 40 {
-                    "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
-                } else {
-                    "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813"
-                };
-                info.extend(format!("{mode} {empty} {stage}\t").bytes());
-                info.extend(path);
+/// As [`tree`], and into the repositories inside.
+pub fn whole(root: &Path, env: &Env) -> Result<Whole, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let git = Scratch::new(root, env, folder.path())?;
+    let tree = git.tree()?;
+    let mut nested = Vec::new();
+    if holds_repository(root) {
+        let staged = git.run(&["ls-files", "-s", "-z"], b"", true)?;
+        for line in staged.split(|byte| *byte == 0) {
+            if let Some(rest) = line.strip_prefix(b"160000 ")
+                && let Some(tab) = rest.iter().position(|byte| *byte == b'\t')
+                && let Some(path) = rest.get(tab + 1..)
+                && let Some(found) = git.nested(path)?
+            {
+                nested.push(found);
             }
-        } else {
-            info.extend(line);
         }
-        info.push(0);
     }
-    info
+    Ok(Whole { tree, nested })
+}
+
+/// Mode and id of every path in the tree that [`tree`] names.
+pub fn entries(root: &Path, env: &Env) -> Result<Entries, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let git = Scratch::new(root, env, folder.path())?;
+    git.tree()?;
+    Ok(listed(&git.run(&["ls-files", "-s", "-z"], b"", true)?, 1))
+}
+
+/// Mode and id of every path in the commit at HEAD.
+pub fn head_entries(root: &Path, env: &Env) -> Result<Entries, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let git = Scratch::new(root, env, folder.path())?;
+    if git
+        .run(&["rev-parse", "-q", "--verify", "HEAD"], b"", false)
+        .is_err()
+    {
+        return Ok(Entries::new());
+    }
+    // `<mode> <type> <id>\t<path>`
+    let listing = git.run(&["ls-tree", "-r", "-z", "HEAD"], b"", false)?;
+    Ok(listed(&listing, 2))
+}
+
+/// Tells whether a file is, byte for byte, what git checks out of its merged entry in the index, and the entry is `entry`. For git
+/// such a file is clean, whatever a conversion that was switched on later would make of it.
+pub fn is_checked_out(root: &Path, env: &Env, path: &[u8], entry: &(String, String)) -> bool {
+    let Ok(folder) = tempfile::tempdir() else {
+        return false;
+    };
+    let Ok(git) = Scratch::new(root, env, folder.path()) else {
+        return false;
+    };
+    let listing = git.run(&["ls-files", "-s", "-z"], b"", false);
+    let index = listed(&listing.unwrap_or_default(), 1);
+    let (Some(found), Ok(bytes)) = (
+        index.get(path),
+        std::fs::read(root.join(OsStr::from_bytes(path))),
+    ) else {
+        return false;
+    };
+    found == entry
+        && ["blob", "--filters"].iter().any(|how| {
+            let named = [b":0:".as_slice(), path].concat();
+            let named = if *how == "blob" {
+                entry.1.clone().into_bytes()
+            } else {
+                named
+            };
+            let named = OsStr::from_bytes(&named);
+            git.command([OsStr::new("cat-file"), OsStr::new(how), named], false)
+                .output()
+                .is_ok_and(|output| output.status.success() && output.stdout == bytes)
+        })
+}
+
+/// Mode and id by path.
+pub type Entries = BTreeMap<Vec<u8>, (String, String)>;
+
+/// Reads lines of fields, a tab and a path; the id is the field with the number `at`.
+fn listed(listing: &[u8], at: usize) -> Entries {
+    listing
+        .split(|byte| *byte == 0)
+        .filter_map(|line| {
+            let head = line.split(|byte| *byte == b'\t').next()?;
+            let path = line.get(head.len() + 1..)?;
+            let head = std::str::from_utf8(head).ok()?;
+            let fields: Vec<&str> = head.split(' ').collect();
+            let (mode, id) = (*fields.first()?, *fields.get(at)?);
+            let merged = at == 2 || fields.get(2) == Some(&"0");
+            let runtime = path.split(|byte| *byte == b'/').next() == Some(RUNTIME);
+            (merged && !runtime).then(|| (path.to_vec(), (mode.to_owned(), id.to_owned())))
+        })
+        .collect()
+}
+
+/// Tells whether a `.git` lies somewhere below a root.
+fn holds_repository(root: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(root) else {
+        return false;
+    };
+    entries.flatten().any(|entry| {
+        entry.file_name() != ".git"
+            && entry.file_type().is_ok_and(|kind| kind.is_dir())
+            && (entry.path().join(".git").symlink_metadata().is_ok()
+                || holds_repository(&entry.path()))
+    })
+}
+
+/// Finds the folder of objects by git's files: a folder `.git`, or a file that names one, which may name a common one.
+fn objects(root: &Path) -> Result<PathBuf, String> {
+    let text = |path: &Path| {
+        std::fs::read(path).map(|bytes| OsStr::from_bytes(bytes.trim_ascii_end()).to_owned())
+    };
+    let link = root.join(".git");
+    let git_dir = if link.is_dir() {
+        link
+    } else {
+        let named = text(&link).map_err(|error| format!("{}: {error}", link.display()))?;
+        let named = named
+            .as_bytes()
+            .strip_prefix(b"gitdir: ")
+            .ok_or("a .git that names nothing")?;
+        root.join(OsStr::from_bytes(named))
+    };
+    Ok(match text(&git_dir.join("commondir")) {
+        Ok(common) => git_dir.join(common).join("objects"),
+        Err(_) => git_dir.join("objects"),
+    })
 }
 
 struct Scratch<'a> {
     root: &'a Path,
     env: &'a Env,
     folder: &'a Path,
+    objects: PathBuf,
 }
 
-impl Scratch<'_> {
-    fn run(&self, args: &[&str], input: &[u8], scratch: bool) -> Result<Vec<u8>, String> {
+impl<'a> Scratch<'a> {
+    fn new(root: &'a Path, env: &'a Env, folder: &'a Path) -> Result<Self, String> {
+        std::fs::create_dir_all(folder.join("objects")).map_err(|error| error.to_string())?;
+        Ok(Self {
+            root,
+            env,
+            folder,
+            objects: objects(root)?,
+        })
+    }
+
+    fn tree(&self) -> Result<String, String> {
+        // `<tag> <mode> <id> <stage>\t<path>`; the tag `S` is skip-worktree.
+        let listing = self.run(&["ls-files", "-s", "-t", "-z"], b"", false)?;
+        let (mut info, mut skipped) = (Vec::new(), Vec::new());
+        for line in listing
+            .split(|byte| *byte == 0)
+            .filter(|line| !line.is_empty())
+        {
+            let (tag, line) = line.split_at_checked(2).unwrap_or_default();
+            let head = line.split(|byte| *byte == b'\t').next().unwrap_or_default();
+            let path = line.get(head.len() + 1..).unwrap_or_default();
+            if path.split(|byte| *byte == b'/').next() == Some(RUNTIME) {
+                continue;
+            }
+            let there = self.root.join(OsStr::from_bytes(path)).symlink_metadata();
+            if there
+                .as_ref()
+                .is_err_and(|error| error.raw_os_error() == Some(LOOP))
+            {
+                continue;
+            }
+            let stale = path.split(|byte| *byte == b'/').next_back() == Some(b".gitattributes")
+                && !there.as_ref().is_ok_and(std::fs::Metadata::is_file)
+                && tag != b"S ";
+            if stale {
+                info.extend(emptied(head));
+            } else {
+                info.extend(head);
+            }
+            info.push(b'\t');
+            info.extend(path);
+            info.push(0);
+            if tag == b"S " && there.is_err() {
+                skipped.extend(path);
+                skipped.push(0);
+            }
+        }
+        if !info.is_empty() {
+            self.run(&["update-index", "-z", "--index-info"], &info, true)?;
+        }
+        if !skipped.is_empty() {
+            self.run(
+                &["update-index", "--skip-worktree", "-z", "--stdin"],
+                &skipped,
+                true,
+            )?;
+        }
+        self.run(&["add", "-A"], b"", true)?;
+        if self
+            .root
+            .join(OsStr::from_bytes(RUNTIME))
+            .symlink_metadata()
+            .is_err()
+        {
+            return self.written();
+        }
+        self.without_runtime()
+    }
+
+    fn written(&self) -> Result<String, String> {
+        let tree = self.run(&["write-tree", "--missing-ok"], b"", true)?;
+        Ok(String::from_utf8_lossy(&tree).trim().to_owned())
+    }
+
+    /// Returns the tree of the scratch index without the runtime folder.
+    fn without_runtime(&self) -> Result<String, String> {
+        let runtime = self.run(&["ls-files", "-z", "--", ".agent-context"], b"", true)?;
+        if !runtime.is_empty() {
+            self.run(
+                &["update-index", "--force-remove", "-z", "--stdin"],
+                &runtime,
+                true,
+            )?;
+        }
+        self.written()
+    }
+
+    /// Looks into a repository inside; `None` where there is none, or none with a commit.
+    fn nested(&self, path: &[u8]) -> Result<Option<Nested>, String> {
+        let root = self.root.join(OsStr::from_bytes(path));
+        let mut folder = self.root.to_path_buf();
+        for part in path.split(|byte| *byte == b'/') {
+            folder.push(OsStr::from_bytes(part));
+            if !folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+                return Ok(None);
+            }
+        }
+        let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let Ok(git) = Scratch::new(&root, self.env, scratch.path()) else {
+            return Ok(None);
+        };
+        let Ok(head) = git.run(&["rev-parse", "-q", "--verify", "HEAD"], b"", false) else {
+            return Ok(None);
+        };
+        let tree = if git
+            .run(&["ls-tree", "HEAD", "--", ".agent-context"], b"", false)?
+            .is_empty()
+        {
+            let tree = git.run(&["rev-parse", "HEAD^{tree}"], b"", false)?;
+            String::from_utf8_lossy(&tree).trim().to_owned()
+        } else {
+            git.run(&["read-tree", "HEAD"], b"", true)?;
+            git.without_runtime()?
+        };
+        let inside = whole(&root, self.env)?;
+        Ok(Some(Nested {
+            path: path.to_vec(),
+            head: String::from_utf8_lossy(&head).trim().to_owned(),
+            dirty: tree != inside.tree || inside.nested.iter().any(|nested| nested.dirty),
+            inside,
+        }))
+    }
+
+    fn command<S: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = S>,
+        scratch: bool,
+    ) -> Command {
         let mut command = Command::new("git");
         command
             .env_clear()
@@ -106,42 +350,49 @@ impl Scratch<'_> {
             .env("GIT_OPTIONAL_LOCKS", "0")
             .env("LC_ALL", "C")
             .current_dir(self.root)
-            .args([
-                "-c",
-                "core.fsmonitor=false",
-                "-c",
-                "core.sparseCheckout=false",
-                "-c",
-                "core.safecrlf=false",
-            ])
-            .args([
-                "-c",
-                "core.fsync=none",
-                "-c",
-                "index.sparse=false",
-                "-c",
-                "core.splitIndex=false",
-            ])
-            .args(args)
-            .stdin(Stdio::piped())
+            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        if let Some(above) = self.root.parent() {
+            // A folder that is no repository must not stand for the one around it.
+            command.env("GIT_CEILING_DIRECTORIES", above);
+        }
+        for setting in [
+            "core.fsmonitor=false",
+            "core.sparseCheckout=false",
+            "core.safecrlf=false",
+            "core.fsync=none",
+            "core.looseCompression=0",
+            "index.sparse=false",
+            "core.splitIndex=false",
+        ] {
+            command.args(["-c", setting]);
+        }
+        command.args(args);
         if scratch {
-            let objects = self.git_path("objects")?;
             command
                 .env("GIT_INDEX_FILE", self.folder.join("index"))
                 .env("GIT_OBJECT_DIRECTORY", self.folder.join("objects"))
-                .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", objects);
+                .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", &self.objects);
+        }
+        command
+    }
+
+    fn run(&self, args: &[&str], input: &[u8], scratch: bool) -> Result<Vec<u8>, String> {
+        let mut command = self.command(args, scratch);
+        if !input.is_empty() {
+            command.stdin(Stdio::piped());
         }
         let mut child = command.spawn().map_err(|error| error.to_string())?;
-        let mut stdin = child.stdin.take().expect("a pipe");
-        let input = input.to_vec();
-        let writer = std::thread::spawn(move || stdin.write_all(&input));
+        let writer = child.stdin.take().map(|mut stdin| {
+            let input = input.to_vec();
+            std::thread::spawn(move || stdin.write_all(&input))
+        });
         let output = child
             .wait_with_output()
             .map_err(|error| error.to_string())?;
         // A git that refused may not have read all of it.
-        drop(writer.join());
+        drop(writer.map(std::thread::JoinHandle::join));
         if output.status.success() {
             Ok(output.stdout)
         } else {
@@ -151,9 +402,21 @@ impl Scratch<'_> {
             ))
         }
     }
+}
 
-    fn git_path(&self, name: &str) -> Result<std::path::PathBuf, String> {
-        let path = self.run(&["rev-parse", "--git-path", name], b"", false)?;
-        Ok(self.root.join(OsStr::from_bytes(path.trim_ascii_end())))
+/// `<mode> <id> <stage>` with the id of the content without bytes.
+fn emptied(head: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(head);
+    let fields: Vec<&str> = text.split(' ').collect();
+    match fields.as_slice() {
+        [mode, id, stage] => {
+            let empty = if id.len() == 40 {
+                "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+            } else {
+                "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813"
+            };
+            format!("{mode} {empty} {stage}").into_bytes()
+        }
+        _ => head.to_vec(),
     }
 }

@@ -15,6 +15,7 @@ pub struct Repo {
     pub root: PathBuf,
     /// The environment that git and the looks get.
     pub env: Env,
+    place: Place,
 }
 
 impl Repo {
@@ -35,6 +36,7 @@ impl Repo {
         put(&home.join(".gitconfig"), settings.as_bytes());
         let root = base.join("repo");
         std::fs::create_dir_all(&root).expect("a root");
+        let git_dir = root.join(".git");
         let path = std::env::var_os("PATH").unwrap_or_default();
         let env = Env::of(
             [
@@ -44,8 +46,39 @@ impl Repo {
             ],
             &root,
         );
-        let repo = Self { folder, root, env };
+        let place = Place {
+            root: root.clone(),
+            git_dir: git_dir.clone(),
+            common_dir: git_dir,
+        };
+        let repo = Self {
+            folder,
+            root,
+            env,
+            place,
+        };
         repo.git(["init", "-q", &format!("--object-format={format}"), "."]);
+        repo
+    }
+
+    /// Makes a linked work tree of an empty repository with the object format.
+    pub fn linked(format: &str) -> Self {
+        let mut repo = Self::with_format(format);
+        let main = repo.place.common_dir.clone();
+        repo.git(["commit", "-q", "--allow-empty", "-m", "m"]);
+        let linked = repo
+            .base()
+            .canonicalize()
+            .expect("a real path")
+            .join("linked");
+        let at = linked.to_str().expect("a path as text");
+        repo.git(["worktree", "add", "-q", "-b", "linked", at]);
+        repo.root.clone_from(&linked);
+        repo.place = Place {
+            root: linked,
+            git_dir: main.join("worktrees/linked"),
+            common_dir: main,
+        };
         repo
     }
 
@@ -54,14 +87,25 @@ impl Repo {
         self.folder.path()
     }
 
-    /// Returns the place of the main work tree.
+    /// Leaves the temporary folder where it is, to be looked at.
+    pub fn keep(&mut self) -> PathBuf {
+        self.folder.disable_cleanup(true);
+        self.folder.path().to_path_buf()
+    }
+
+    /// Returns the place.
     pub fn place(&self) -> Place {
-        let git_dir = self.root.join(".git");
-        Place {
-            root: self.root.clone(),
-            git_dir: git_dir.clone(),
-            common_dir: git_dir,
-        }
+        self.place.clone()
+    }
+
+    /// Returns a path in the work tree's own git folder, such as that of the index.
+    pub fn own(&self, name: &str) -> PathBuf {
+        self.place.git_dir.join(name)
+    }
+
+    /// Returns a path in the git folder that all work trees share, such as that of the settings.
+    pub fn common(&self, name: &str) -> PathBuf {
+        self.place.common_dir.join(name)
     }
 
     /// Returns a path below the root.

@@ -28,7 +28,7 @@ fn by(repo: &Repo, way: Way) -> Look {
         Way::Engine => options.use_cache = false,
         Way::Cached => {
             options.write_cache = true;
-            std::fs::create_dir_all(repo.path(".git/takeup")).unwrap();
+            std::fs::create_dir_all(repo.common("takeup")).unwrap();
         }
         Way::Verify => options.verify = true,
     }
@@ -41,7 +41,7 @@ fn by(repo: &Repo, way: Way) -> Look {
 
 /// Looks in every way; each must agree with plain git on the tree and with the others on the whole record. Returns what the
 /// engine saw.
-fn agreed(repo: &Repo) -> Look {
+pub(super) fn agreed(repo: &Repo) -> Look {
     let judged = judge::tree(&repo.root, &repo.env).unwrap();
     let looks: Vec<Look> = WAYS.iter().map(|way| by(repo, *way)).collect();
     for (way, look) in WAYS.iter().zip(&looks) {
@@ -58,7 +58,7 @@ fn agreed(repo: &Repo) -> Look {
 }
 
 /// Looks in every way; none may see everything.
-fn incomplete(repo: &Repo) {
+pub(super) fn incomplete(repo: &Repo) {
     for way in WAYS {
         let look = by(repo, *way);
         assert_eq!(look.record.fingerprint, None, "{way:?}");
@@ -75,7 +75,7 @@ fn kinds(look: &Look) -> Vec<(&str, DeviationKind, bool)> {
         .collect()
 }
 
-fn base() -> Repo {
+pub(super) fn base() -> Repo {
     let repo = Repo::new();
     repo.write("a.txt", "a\n");
     repo.write("dir/b.txt", "b\n");

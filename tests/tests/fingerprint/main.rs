@@ -8,4 +8,5 @@
 )]
 mod cases;
 mod costs;
+mod found;
 mod walks;

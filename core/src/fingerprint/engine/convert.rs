@@ -23,7 +23,6 @@ pub(super) fn run(ctx: &Ctx<'_>, pending: &[Pending], programs: &mut u64) -> Res
     let index = scratch.file("index");
     let mut git = Git::new(ctx.place, ctx.options);
     git.scratch_objects(&scratch.objects());
-    git.env("GIT_LITERAL_PATHSPECS", "1");
     let blocked: Vec<&[u8]> = ctx
         .settings
         .filters
@@ -81,13 +80,15 @@ fn in_scratch(
             }
         }
     }
+    // Unlike `git add` this does not ask whether a folder above is a repository of its own: the index as it is knows
+    // files in it, and then it is none.
     let added = git.run(
-        &["add", "-f", "--pathspec-from-file=-", "--pathspec-file-nul"],
+        &["update-index", "--add", "--replace", "-z", "--stdin"],
         &paths,
         Some(index),
     )?;
     if let Some(reason) = added.shortfall() {
-        return Err(Stop::Incomplete(format!("git add: {reason}")));
+        return Err(Stop::Incomplete(format!("git update-index: {reason}")));
     }
     let listing = git.must(&["ls-files", "-s", "-z"], b"", Some(index))?;
     let mut ids: HashMap<&[u8], Id> = HashMap::new();

@@ -355,9 +355,16 @@ impl<'a, 'c> Trees<'a, 'c> {
             Some(id) if id != self.ctx.empty_tree => objects.tree(&id)?,
             _ => Vec::new(),
         };
-        let new = match disk {
-            Some(node) => self.nodes(node.dir, path, node.additions.clone())?,
-            None => Vec::new(),
+        // A folder that the index names as a whole: what is in it is known to the object database alone.
+        let whole = disk.filter(|node| node.dir.is_none() && node.additions.is_empty());
+        let new = match (whole, disk) {
+            (Some(node), _) => objects
+                .tree(&node.id)?
+                .into_iter()
+                .map(|(mode, name, id)| leaf(&name, mode, id))
+                .collect(),
+            (None, Some(node)) => self.nodes(node.dir, path, node.additions.clone())?,
+            (None, None) => Vec::new(),
         };
         let mut old = old
             .into_iter()
@@ -406,7 +413,13 @@ impl<'a, 'c> Trees<'a, 'c> {
                 }),
                 None => None,
             };
-            let tracked = self.tracked(&path)?;
+            let tracked = match (whole, &disk) {
+                (Some(_), Some(leaf)) => Some(Tracked::Merged {
+                    leaf: leaf.clone(),
+                    flagged: true,
+                }),
+                (Some(_), None) | (None, _) => self.tracked(&path)?,
+            };
             deviations.judge(&path, a.is_some(), disk, tracked.as_ref());
         }
     }

@@ -47,6 +47,8 @@ const NAMES: &[&[u8]] = &[
     b"\\back",
     b"aa[b]",
     b"+x",
+    b"e.u16",
+    b"r.own",
 ];
 const RULES: &[&str] = &[
     "*.log",
@@ -97,6 +99,22 @@ const ATTRIBUTES: &[&str] = &[
     "a/* text",
     "*.flt -filter",
     "b/ text",
+    "*.u16 working-tree-encoding=UTF-16LE-BOM eol=lf",
+    "*.txt crlf=input",
+    "*.txt -crlf",
+    "* !text",
+    "[attr]binary text",
+    "[attr]diff ident",
+    "[attr]two mine",
+    "*.log two",
+    "f* diff",
+    "x.* binary",
+    "\"new\\nline\" text",
+    "f0 -mine",
+    "**/f1 text=auto",
+    "*.own filter=own",
+    "z.bin filter=own ident",
+    "f2 filter=none",
 ];
 
 impl Walk {
@@ -111,7 +129,7 @@ impl Walk {
     }
 
     /// Chooses a file, link or folder that is there.
-    fn present(&mut self, want: impl Fn(&std::fs::Metadata) -> bool) -> Option<PathBuf> {
+    pub(super) fn present(&mut self, want: impl Fn(&std::fs::Metadata) -> bool) -> Option<PathBuf> {
         let mut found = Vec::new();
         gather(&self.repo.root, &mut |path, meta| {
             if want(meta) {
@@ -131,12 +149,24 @@ impl Walk {
     }
 
     fn content(&mut self) -> Vec<u8> {
-        let len = self.random.choose(&[0, 1, 3, 8, 8, 8, 40, 5000]);
-        let letters = self
-            .random
-            .choose(&["abc\n", "ab\r\n", "a\0b\n", "$Id$\n", "$Id: x $\r\n"]);
+        let mut len = self.random.choose(&[0, 1, 3, 8, 8, 8, 40, 5000]);
+        if self.random.below(100) == 0 {
+            // Longer than what is read at once, with something to convert across the seam.
+            len = self
+                .random
+                .choose(&[1 << 16, (1 << 20) - 1, 1 << 20, (1 << 20) + 7]);
+        }
+        let letters: &[u8] = self.random.choose(&[
+            b"abc\n".as_slice(),
+            b"ab\r\n",
+            b"a\0b\n",
+            b"$Id$\n",
+            b"$Id: x $\r\n",
+            b"\xff\xfea\0\n\0",
+        ]);
         letters
-            .bytes()
+            .iter()
+            .copied()
             .cycle()
             .skip(self.random.below(3))
             .take(len)
@@ -155,7 +185,7 @@ impl Walk {
 
     #[expect(clippy::too_many_lines, reason = "one arm a mutation")]
     pub(super) fn mutate(&mut self) {
-        match self.random.below(52) {
+        match self.random.below(62) {
             0..=5 => self.write_file(),
             6..=9 => self.same_size(false),
             10 | 11 => self.same_size(true),
@@ -180,7 +210,7 @@ impl Walk {
             15 => {
                 if let (Some(a), Some(b)) = (self.file(), self.file()) {
                     self.say(format!("swap {a:?} {b:?}"));
-                    let middle = self.repo.root.join(".git/takeup-swap");
+                    let middle = self.repo.common("takeup-swap");
                     rename(&a, &middle);
                     rename(&b, &a);
                     rename(&middle, &b);
@@ -223,7 +253,7 @@ impl Walk {
             23..=25 => {
                 let rules = self.lines(RULES);
                 let path = match self.random.below(6) {
-                    0 => self.repo.path(".git/info/exclude"),
+                    0 => self.repo.common("info/exclude"),
                     1 => self.repo.base().join("home/.config/git/ignore"),
                     2 => self.repo.path(".gitignore"),
                     _ => self
@@ -247,9 +277,10 @@ impl Walk {
             }
             27 => {
                 let lines = self.lines(ATTRIBUTES);
-                let path = match self.random.below(4) {
-                    0 => self.repo.path(".git/info/attributes"),
-                    1 => self
+                let path = match self.random.below(6) {
+                    0 => self.repo.common("info/attributes"),
+                    5 => self.repo.base().join("home/.config/git/attributes"),
+                    1 | 2 => self
                         .dir()
                         .unwrap_or_else(|| self.repo.root.clone())
                         .join(".gitattributes"),
@@ -268,6 +299,15 @@ impl Walk {
                     ("core.autocrlf", "input"),
                     ("core.autocrlf", "false"),
                     ("core.autocrlf", "true"),
+                    ("core.eol", "crlf"),
+                    ("core.safecrlf", "true"),
+                    ("core.trustctime", "false"),
+                    ("core.checkStat", "minimal"),
+                    ("core.untrackedCache", "true"),
+                    ("index.skipHash", "true"),
+                    ("feature.manyFiles", "true"),
+                    ("core.symlinks", "false"),
+                    ("core.symlinks", "true"),
                 ]);
                 self.git(&["config", key, value]);
             }
@@ -363,7 +403,13 @@ impl Walk {
                 self.touch_all();
             }
             50 => self.git(&["status", "--short"]),
-            _ => self.damage_cache(),
+            51 => self.damage_cache(),
+            52..=54 => self.submodule(),
+            55 => self.worktree(),
+            56 => self.clock(),
+            57 => self.index_form(),
+            58 | 59 => self.history(),
+            _ => self.user_settings(),
         }
     }
 
@@ -376,7 +422,7 @@ impl Walk {
         text
     }
 
-    fn git(&mut self, args: &[&str]) {
+    pub(super) fn git(&mut self, args: &[&str]) {
         self.say(format!("git {args:?}"));
         drop(self.repo.try_git(&self.repo.root, args));
     }
@@ -431,41 +477,18 @@ impl Walk {
         drop(self.repo.try_git(&self.repo.root, &args));
     }
 
-    fn nested(&mut self) {
-        let dir = self.random.choose(&["n", "a/n", "ign/n"]);
-        let path = self.repo.path(dir);
-        match self.random.below(6) {
-            0 => {
-                self.say(format!("young repository {dir}"));
-                drop(self.repo.try_git(&self.repo.root, &["init", "-q", dir]));
-            }
-            1..=3 => {
-                self.say(format!("commit in {dir}"));
-                drop(self.repo.try_git(&self.repo.root, &["init", "-q", dir]));
-                if path.join(".git").is_dir() {
-                    put(&path.join("inner"), b"i\n");
-                    drop(self.repo.try_git(&path, &["add", "-A"]));
-                    drop(
-                        self.repo
-                            .try_git(&path, &["commit", "-q", "--allow-empty", "-m", "n"]),
-                    );
-                }
-            }
-            4 => {
-                self.say(format!("dirt in {dir}"));
-                if path.join(".git").is_dir() {
-                    put(&path.join("inner"), b"dirt\n");
-                }
-            }
-            _ => {
-                self.say(format!("{dir} is no repository"));
-                remove(&path.join(".git"));
-            }
-        }
-    }
-
     fn damage_cache(&mut self) {
-        let path = self.repo.path(".git/takeup/look.cache");
+        let mut caches: Vec<_> = std::fs::read_dir(self.repo.own("takeup"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .collect();
+        caches.sort();
+        if caches.is_empty() {
+            return;
+        }
+        let path = caches.swap_remove(self.random.below(caches.len()));
         let Ok(mut bytes) = std::fs::read(&path) else {
             return;
         };
@@ -513,7 +536,7 @@ impl Walk {
     }
 }
 
-fn remove(path: &Path) {
+pub(super) fn remove(path: &Path) {
     match path.symlink_metadata() {
         Ok(meta) if meta.is_dir() => drop(std::fs::remove_dir_all(path)),
         Ok(_) => drop(std::fs::remove_file(path)),

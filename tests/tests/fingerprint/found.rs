@@ -1,0 +1,93 @@
+//! Every difference that a random walk ever found, as small as it could be made.
+use super::cases::{agreed, base};
+
+#[test]
+fn a_lock_that_a_dead_git_left_behind_is_no_change() {
+    let repo = base();
+    repo.write("a.txt", "changed\n");
+    let before = agreed(&repo);
+    repo.write(".git/index.lock", "");
+    assert_eq!(agreed(&repo).record, before.record);
+}
+
+#[test]
+fn a_folder_that_became_a_link_to_itself_has_no_files() {
+    let repo = base();
+    repo.remove("dir");
+    repo.link("dir/deep", "dir");
+    let look = agreed(&repo);
+    assert_eq!(look.record.deviations.len(), 3, "{:?}", look.record);
+    // git keeps its entries for ever where the link itself is ignored.
+    repo.write(".gitignore", "dir\n");
+    let look = agreed(&repo);
+    assert_eq!(look.record.deviations.len(), 3, "{:?}", look.record);
+}
+
+#[test]
+fn a_folder_that_the_sparse_index_names_as_a_whole_differs_from_an_unborn_head() {
+    let repo = base();
+    repo.git([
+        "sparse-checkout",
+        "set",
+        "--cone",
+        "--sparse-index",
+        "other",
+    ]);
+    repo.git(["checkout", "-q", "--orphan", "young"]);
+    let look = agreed(&repo);
+    let paths: Vec<&str> = look
+        .record
+        .deviations
+        .iter()
+        .map(|deviation| deviation.path.as_str())
+        .collect();
+    assert_eq!(paths, ["a.txt", "dir/b.txt", "dir/deep/c.txt", "run.sh"]);
+}
+
+#[test]
+fn a_file_to_convert_in_a_tracked_folder_that_became_a_repository() {
+    let repo = base();
+    repo.git(["init", "-q", "dir"]);
+    repo.git_in(
+        &repo.path("dir"),
+        ["commit", "-q", "--allow-empty", "-m", "m"],
+    );
+    repo.git(["config", "core.autocrlf", "true"]);
+    repo.write("dir/new.txt", "line\r\n");
+    agreed(&repo);
+}
+
+#[test]
+fn what_git_says_of_a_repository_inside_is_no_shortfall_of_the_one_outside() {
+    let repo = base();
+    let inside = repo.path("w");
+    repo.git(["worktree", "add", "-q", "--detach", "w"]);
+    repo.git(["add", "w"]);
+    repo.remove("w/dir");
+    std::os::unix::fs::symlink("dir", inside.join("dir")).unwrap();
+    let look = agreed(&repo);
+    assert!(look.record.submodules.iter().any(|inner| inner.dirty));
+}
+
+#[test]
+fn a_folder_that_became_a_repository_while_its_files_went() {
+    let repo = base();
+    repo.git(["init", "-q", "dir"]);
+    repo.remove("dir/b.txt");
+    repo.remove("dir/deep");
+    repo.write("dir/new.txt", "new\n");
+    let look = agreed(&repo);
+    assert_eq!(look.record.submodules, []);
+}
+
+#[test]
+fn a_file_of_submodules_that_is_none() {
+    let repo = base();
+    repo.git(["init", "-q", "inner"]);
+    repo.git_in(
+        &repo.path("inner"),
+        ["commit", "-q", "--allow-empty", "-m", "m"],
+    );
+    repo.write(".gitmodules", "no setting\n");
+    agreed(&repo);
+}
