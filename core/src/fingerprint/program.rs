@@ -143,7 +143,7 @@ fn scan_in(
         };
         scan.counters.stats += 1;
         let there = rustix::fs::lstat(&place.root.join(OsStr::from_bytes(&line.path)));
-        if matches!(there, Err(rustix::io::Errno::LOOP)) {
+        if !line.skipped && matches!(there, Err(rustix::io::Errno::LOOP)) {
             continue;
         }
         info.extend(format!("{:06o} {oid} {}\t", line.mode, line.stage).bytes());
@@ -303,8 +303,9 @@ fn index_tree(
             }),
         ));
     }
+    // git may keep the tree of entries that are no longer there.
     let staged = scratch.file("staged");
-    if original.exists() {
+    if !lines.is_empty() && original.exists() {
         std::fs::copy(original, &staged)
             .map_err(|error| FingerprintError::io("write", &staged, error))?;
         let listing = git.must(&["ls-files", "-z"], b"", Some(&staged))?;

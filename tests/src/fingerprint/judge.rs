@@ -185,8 +185,9 @@ fn holds_repository(root: &Path) -> bool {
     })
 }
 
-/// Finds the folder of objects by git's files: a folder `.git`, or a file that names one, which may name a common one.
-fn objects(root: &Path) -> Result<PathBuf, String> {
+/// Finds the git folder of a work tree, and the folder of its objects, by git's files: a folder `.git`, or a file that names
+/// one, which may name a common one.
+fn folders(root: &Path) -> Result<(PathBuf, PathBuf), String> {
     let text = |path: &Path| {
         std::fs::read(path).map(|bytes| OsStr::from_bytes(bytes.trim_ascii_end()).to_owned())
     };
@@ -201,27 +202,31 @@ fn objects(root: &Path) -> Result<PathBuf, String> {
             .ok_or("a .git that names nothing")?;
         root.join(OsStr::from_bytes(named))
     };
-    Ok(match text(&git_dir.join("commondir")) {
-        Ok(common) => git_dir.join(common).join("objects"),
-        Err(_) => git_dir.join("objects"),
-    })
+    let common = match text(&git_dir.join("commondir")) {
+        Ok(common) => git_dir.join(common),
+        Err(_) => git_dir.clone(),
+    };
+    Ok((git_dir, common.join("objects")))
 }
 
 struct Scratch<'a> {
     root: &'a Path,
     env: &'a Env,
     folder: &'a Path,
+    git_dir: PathBuf,
     objects: PathBuf,
 }
 
 impl<'a> Scratch<'a> {
     fn new(root: &'a Path, env: &'a Env, folder: &'a Path) -> Result<Self, String> {
         std::fs::create_dir_all(folder.join("objects")).map_err(|error| error.to_string())?;
+        let (git_dir, objects) = folders(root)?;
         Ok(Self {
             root,
             env,
             folder,
-            objects: objects(root)?,
+            git_dir,
+            objects,
         })
     }
 
@@ -240,9 +245,10 @@ impl<'a> Scratch<'a> {
                 continue;
             }
             let there = self.root.join(OsStr::from_bytes(path)).symlink_metadata();
-            if there
-                .as_ref()
-                .is_err_and(|error| error.raw_os_error() == Some(LOOP))
+            if tag != b"S "
+                && there
+                    .as_ref()
+                    .is_err_and(|error| error.raw_os_error() == Some(LOOP))
             {
                 continue;
             }
@@ -353,10 +359,11 @@ impl<'a> Scratch<'a> {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        if let Some(above) = self.root.parent() {
-            // A folder that is no repository must not stand for the one around it.
-            command.env("GIT_CEILING_DIRECTORIES", above);
-        }
+        // A submodule that was moved is still looked at where it is, and a folder that is none never stands for the one
+        // around it.
+        command
+            .env("GIT_DIR", &self.git_dir)
+            .env("GIT_WORK_TREE", self.root);
         for setting in [
             "core.fsmonitor=false",
             "core.sparseCheckout=false",

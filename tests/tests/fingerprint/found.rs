@@ -91,3 +91,68 @@ fn a_file_of_submodules_that_is_none() {
     repo.write(".gitmodules", "no setting\n");
     agreed(&repo);
 }
+
+#[test]
+fn names_beside_a_folder_that_the_sparse_index_names_as_a_whole() {
+    // `dir-` and `dir.` stand before `dir/` in an index, and behind `dir`.
+    let repo = base();
+    repo.write("dir-", "1\n");
+    repo.write("dir.", "2\n");
+    repo.write("other/.gitignore", "*.log\n");
+    repo.commit();
+    repo.git([
+        "sparse-checkout",
+        "set",
+        "--cone",
+        "--sparse-index",
+        "other",
+    ]);
+    repo.remove("dir-");
+    repo.remove("dir.");
+    let look = agreed(&repo);
+    let staged: Vec<bool> = look
+        .record
+        .deviations
+        .iter()
+        .map(|deviation| deviation.staged)
+        .collect();
+    assert_eq!(staged, [false, false], "{:?}", look.record.deviations);
+}
+
+#[test]
+fn a_line_of_rules_ends_at_a_zero_byte() {
+    let repo = base();
+    repo.write(".gitignore", b"new\0junk\n\0*\n");
+    repo.write("new", "1");
+    let look = agreed(&repo);
+    assert_eq!(
+        look.record.deviations.len(),
+        1,
+        "{:?}",
+        look.record.deviations
+    );
+    repo.write(".gitattributes", b"*.crlf text\0junk\n");
+    repo.write("x.crlf", "line\r\n");
+    agreed(&repo);
+}
+
+#[test]
+fn a_macro_may_have_any_name() {
+    let repo = base();
+    repo.write(
+        ".gitattributes",
+        "[attr]binary text\n[attr]diff ident\n*.one binary\n*.two diff\n",
+    );
+    repo.write("x.one", "line\r\n");
+    repo.write("x.two", "$Id: x $\n");
+    agreed(&repo);
+}
+
+#[test]
+fn an_absent_file_behind_a_link_to_itself() {
+    let repo = base();
+    repo.git(["update-index", "--skip-worktree", "dir/b.txt"]);
+    repo.remove("dir");
+    repo.link("dir", "dir");
+    agreed(&repo);
+}

@@ -153,7 +153,8 @@ impl Attributes {
     }
 
     fn parse(&self, text: &[u8]) -> Vec<Line> {
-        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+        let text = super::ignore::cut_at_zeros(text);
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
         let mut lines = Vec::new();
         for line in text.split(|byte| *byte == b'\n') {
             let line = line.trim_ascii();
@@ -235,16 +236,7 @@ impl Attributes {
                     may.filter |= value
                         .is_some_and(|value| self.filters.iter().any(|filter| filter == value));
                 }
-                b"binary"
-                | b"diff"
-                | b"merge"
-                | b"whitespace"
-                | b"delta"
-                | b"encoding"
-                | b"export-ignore"
-                | b"export-subst"
-                | b"conflict-marker-size" => {}
-                name if name.starts_with(b"linguist-") => {}
+                // Any name may be a macro, also those that mean something else.
                 name => others.push(name.to_vec()),
             }
         }

@@ -1,4 +1,5 @@
 //! Ignore rules (`gitignore`), loaded only for directories that hold a name the index does not know.
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -131,8 +132,26 @@ fn last_match(patterns: &[Pattern], path: &[u8], base: usize, is_dir: bool) -> O
         .map(|pattern| !pattern.is_negative())
 }
 
+/// Cuts each line at its first zero byte: for git, lines of rules are strings of C.
+pub(super) fn cut_at_zeros(text: &[u8]) -> Cow<'_, [u8]> {
+    if memchr::memchr(0, text).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let mut cut = Vec::with_capacity(text.len());
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        match memchr::memchr(0, line) {
+            Some(zero) => {
+                cut.extend_from_slice(line.get(..zero).unwrap_or_default());
+                cut.push(b'\n');
+            }
+            None => cut.extend_from_slice(line),
+        }
+    }
+    Cow::Owned(cut)
+}
+
 fn parse(text: &[u8]) -> Vec<Pattern> {
-    gix_ignore::parse(text, false)
+    gix_ignore::parse(&cut_at_zeros(text), false)
         .map(|(pattern, _, _)| pattern)
         .collect()
 }

@@ -375,8 +375,8 @@ impl Index {
             + self
                 .entries
                 .get(found.entries.clone())?
-                .partition_point(|entry| self.whole(entry) < whole.as_slice());
-        (found.entries.contains(&at) && self.whole(self.entries.get(at)?) == whole).then_some(at)
+                .partition_point(|entry| self.key(entry) < whole.as_slice());
+        (found.entries.contains(&at) && self.key(self.entries.get(at)?) == whole).then_some(at)
     }
 
     /// Returns the whole path of an entry.
@@ -387,12 +387,19 @@ impl Index {
             .unwrap_or_default()
     }
 
+    /// Returns what entries are ordered by: the whole path, with the slash behind it where it stands for a whole directory.
+    fn key(&self, entry: &Entry) -> &[u8] {
+        let end = entry.name as usize + usize::from(entry.len);
+        let slash = usize::from(self.sparse && self.mode(entry) == 0o040_000);
+        self.names()
+            .get(entry.path as usize..end + slash)
+            .unwrap_or_default()
+    }
+
     /// Finds the first entry of a path.
     pub(super) fn find(&self, path: &[u8]) -> Option<usize> {
-        let at = self
-            .entries
-            .partition_point(|entry| self.whole(entry) < path);
-        (self.whole(self.entries.get(at)?) == path).then_some(at)
+        let at = self.entries.partition_point(|entry| self.key(entry) < path);
+        (self.key(self.entries.get(at)?) == path).then_some(at)
     }
 
     /// Returns a copy of the whole path of an entry.
