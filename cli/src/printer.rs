@@ -105,6 +105,25 @@ pub(crate) fn ago(now: Time, then: Time) -> String {
     format!("{number} {unit}{plural} ago")
 }
 
+/// Says how long ago something was, and of what is an hour old and more also at what time of the user's clock.
+pub(crate) fn when(now: Time, then: Time) -> String {
+    let long = ago(now, then);
+    if now.since(then) < 3_600_000 {
+        return long;
+    }
+    let local = |time: Time| {
+        let moment = jiff::Timestamp::from_millisecond(time.millis()).ok()?;
+        Some(moment.to_zoned_datetime(jiff::tz::TimeZone::system()))
+    };
+    match (local(now), local(then)) {
+        (Some(today), Some(then)) if today.date() == then.date() => {
+            format!("{long}, {}", then.strftime("%H:%M"))
+        }
+        (_, Some(then)) => format!("{long}, {}", then.strftime("%F %H:%M")),
+        (_, None) => long,
+    }
+}
+
 /// Breaks a text without styles into lines of at most `width` columns, at spaces where there are any.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
@@ -217,6 +236,22 @@ mod tests {
             ago(now, Time::from_millis(now.millis() + 100_000)),
             "in the future"
         );
+    }
+
+    #[test]
+    fn what_is_older_has_its_time_of_day() {
+        let now = Time::from_millis(10_000_000_000);
+        let then = |millis| when(now, Time::from_millis(now.millis() - millis));
+        assert_eq!(then(3_599_000), "59 minutes ago");
+        // The zone is that of the machine: minutes are the same in most, and the day may be another one an hour ago.
+        for (millis, begin) in [
+            (3_600_000, "1 hour ago, "),
+            (172_800_000, "2 days ago, 1970-"),
+        ] {
+            let said = then(millis);
+            assert!(said.starts_with(begin), "{said}");
+            assert_eq!(said.matches(':').count(), 1, "{said}");
+        }
     }
 
     #[test]

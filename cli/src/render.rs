@@ -10,7 +10,7 @@ use takeup_core::text;
 use takeup_core::time::Time;
 use takeup_core::verdict::{ReasonCode, Verdict};
 
-use crate::printer::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, ago, cut, field, paint, width};
+use crate::printer::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, ago, cut, field, paint, when, width};
 
 /// Where the second column begins.
 const COLUMN: usize = 11;
@@ -92,7 +92,7 @@ pub(crate) fn candidate(found: &Candidate, now: Time) -> String {
 const HAPPENINGS: usize = 5;
 
 /// Tells what git's hooks saw since.
-fn since(happenings: &[Happening], now: Time) -> String {
+pub(crate) fn since(happenings: &[Happening], now: Time) -> String {
     let first = happenings.len().saturating_sub(HAPPENINGS);
     let mut told: Vec<String> = happenings
         .iter()
@@ -102,7 +102,7 @@ fn since(happenings: &[Happening], now: Time) -> String {
                 .by
                 .as_ref()
                 .map_or_else(|| "a person".to_owned(), ToString::to_string);
-            format!("{}: {} by {by}", ago(now, one.at), one.what)
+            format!("{}: {} by {by}", when(now, one.at), one.what)
         })
         .collect();
     if first > 0 {
@@ -140,7 +140,7 @@ fn left(found: &Candidate, now: Time) -> String {
                 .unwrap_or_default();
             format!(
                 "{} ({event}), on {branch} at {head}{after}",
-                ago(now, left.at)
+                when(now, left.at)
             )
         }
         None => format!(
@@ -179,8 +179,23 @@ pub(crate) fn next(next: &NextView) -> String {
 /// Shows what changed, at most `most` paths.
 pub(crate) fn changed(changes: &Changes, most: usize) -> String {
     let mut out = String::new();
+    let many = changes.paths.len() > 1;
+    if many {
+        let own = changes.paths.iter().filter(|path| path.own).count();
+        let own = match own {
+            0 => "none of them the task's own".to_owned(),
+            own if own == changes.paths.len() => "all of them the task's own".to_owned(),
+            own => format!("{own} of them the task's own"),
+        };
+        let said = format!("{} paths, {own}", changes.paths.len());
+        out.push_str(&field("  changed", COLUMN, &said));
+    }
     for (number, path) in changes.paths.iter().take(most).enumerate() {
-        let label = if number == 0 { "  changed" } else { "" };
+        let label = if number == 0 && !many {
+            "  changed"
+        } else {
+            ""
+        };
         let pad = " ".repeat(COLUMN.saturating_sub(label.len()));
         line(
             &mut out,

@@ -82,6 +82,12 @@ pub enum HookError {
         /// The file.
         path: std::path::PathBuf,
     },
+    /// Git looks for hooks in a folder outside the repository that is not there.
+    #[error("git looks for hooks in {} (core.hooksPath), which is not there", path.display())]
+    NoFolder {
+        /// The folder.
+        path: std::path::PathBuf,
+    },
     /// Git itself is writing the configuration.
     #[error("the configuration is locked: {} exists", path.display())]
     ConfigLocked {
@@ -111,6 +117,7 @@ impl Explain for HookError {
             Self::File(error) => error.code(),
             Self::Unreadable(_) => "hook-unreadable",
             Self::Changed { .. } => "hook-changed",
+            Self::NoFolder { .. } => "hooks-folder-missing",
             Self::ConfigLocked { .. } => "config-locked",
             Self::NoConfigHooks { .. } => "git-too-old",
             Self::UnknownEvent { .. } => "unknown-hook",
@@ -125,6 +132,10 @@ impl Explain for HookError {
             Self::File(error) => error.hint(),
             Self::Unreadable(_) => Some("look at what stands there; nothing was changed".to_owned()),
             Self::Changed { .. } => Some("try again; nothing of it was overwritten".to_owned()),
+            Self::NoFolder { path } => Some(format!(
+                "make it, and then install again: mkdir -p {}; or take the setting away: git config --unset core.hooksPath",
+                shlex::try_quote(&path.to_string_lossy()).unwrap_or_default()
+            )),
             Self::ConfigLocked { .. } => {
                 Some("try again when no git command is running; a lock left by a crash has to be removed by hand".to_owned())
             }
@@ -144,7 +155,7 @@ impl Explain for HookError {
             Self::Changed { .. } => Exit::Conflict,
             Self::ConfigLocked { .. } => Exit::Busy,
             Self::UnknownEvent { .. } => Exit::Usage,
-            Self::Unreadable(_) | Self::NoConfigHooks { .. } => Exit::No,
+            Self::Unreadable(_) | Self::NoFolder { .. } | Self::NoConfigHooks { .. } => Exit::No,
         }
     }
 }

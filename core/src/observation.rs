@@ -50,20 +50,27 @@ pub struct Happening {
 
 /// Tells what was seen of a work tree after a moment, oldest first.
 pub fn since(seen: &[Observation], worktree: &WorktreeId, after: Time) -> Vec<Happening> {
-    seen.iter()
-        .filter(|one| one.at > after && &one.worktree_id == worktree)
-        .map(|one| Happening {
-            at: one.at,
-            event: one.event.clone(),
-            by: one.by.clone(),
-            what: one.describe(),
-        })
-        .collect()
+    let mut before: Option<&Observation> = None;
+    let mut happenings = Vec::new();
+    for one in seen.iter().filter(|one| &one.worktree_id == worktree) {
+        if one.at > after {
+            let from = before.and_then(|before| before.branch.as_deref());
+            happenings.push(Happening {
+                at: one.at,
+                event: one.event.clone(),
+                by: one.by.clone(),
+                what: one.describe(before.is_some_and(|_| from != one.branch.as_deref())),
+            });
+        }
+        before = Some(one);
+    }
+    happenings
 }
 
 impl Observation {
-    /// Says in words what happened.
-    pub fn describe(&self) -> String {
+    /// Says in words what happened. `other_branch` tells whether the work tree was on another branch before: a checkout of
+    /// another branch at the same commit is told from one of files.
+    pub fn describe(&self, other_branch: bool) -> String {
         let short = |id: &Option<Oid>| {
             id.as_ref().map_or_else(
                 || "no commit".to_owned(),
@@ -80,7 +87,7 @@ impl Observation {
             .map_or_else(|| "a detached HEAD".to_owned(), Clone::clone);
         let what = match self.event.as_str() {
             "post-commit" => format!("commit {after} on {on}"),
-            "post-checkout" if self.head_before == self.head_after => {
+            "post-checkout" if self.head_before == self.head_after && !other_branch => {
                 format!("checkout on {on} at {after}")
             }
             "post-checkout" => format!(

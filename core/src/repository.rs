@@ -73,6 +73,9 @@ pub enum RepositoryError {
         /// Where the search began.
         start: PathBuf,
     },
+    /// The folder of the call was deleted.
+    #[error("the current folder is gone")]
+    NoFolder,
     /// A repository without a work tree.
     #[error("{} is a bare repository: it has no work tree", path.display())]
     Bare {
@@ -139,6 +142,7 @@ impl Explain for RepositoryError {
     fn code(&self) -> &'static str {
         match self {
             Self::NotARepository { .. } => "not-a-repository",
+            Self::NoFolder => "no-current-folder",
             Self::Bare { .. } => "bare-repository",
             Self::Unsafe { .. } => "unsafe-repository",
             Self::Unreadable { .. } => "unreadable-repository",
@@ -157,6 +161,7 @@ impl Explain for RepositoryError {
             Self::NotARepository { .. } => {
                 Some("go into a repository, or make one with: git init".to_owned())
             }
+            Self::NoFolder => Some("go into a folder that is there".to_owned()),
             Self::Bare { .. } => Some(
                 "work in one of its work trees; `git worktree list` names them, `git worktree add` makes one"
                     .to_owned(),
@@ -194,6 +199,7 @@ impl Explain for RepositoryError {
             | Self::MissingObject { .. }
             | Self::DamagedToken(_)
             | Self::NotInitialised { .. }
+            | Self::NoFolder
             | Self::SharedGitDir { .. } => Exit::No,
         }
     }

@@ -1,6 +1,11 @@
 //! Text of strangers, made fit to be shown: no control character, no escape sequence, no hidden direction change, no more
 //! characters than asked for.
 
+/// Says how many there are: `1 task`, `2 tasks`.
+pub fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
 /// Makes text fit to be shown over several lines: escape sequences and control characters are gone (newlines and tabs
 /// stay), and it is cut to `most` characters with `…` at the end.
 ///

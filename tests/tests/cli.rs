@@ -182,3 +182,84 @@ fn options_behind_a_note_are_options() {
         .json();
     assert_eq!(noted["data"]["note"]["text"], "-begins with a dash");
 }
+
+/// What nobody got is no answer: a full disk fails, whatever the command; a reader that went away does not.
+#[test]
+fn an_answer_that_could_not_be_written_is_no_success() {
+    use std::fs::File;
+    let scratch = Scratch::new(PROGRAM);
+    scratch
+        .takeup(&["start", "task", "--session", "s"])
+        .exits(0);
+    for args in [
+        &["inspect"][..],
+        &["inspect", "--json"],
+        &["status"],
+        &["show", "task"],
+        &["log", "task"],
+        &["diff", "task", "--name-only", "-z"],
+        &["doctor"],
+        &["hooks", "status"],
+        &["config"],
+        &["version"],
+        &["completions", "bash"],
+        &["--help"],
+        &["help", "inspect"],
+        &["gc", "--dry-run"],
+        &["fingerprint"],
+        &["note", "a remark", "--session", "s"],
+        &[],
+    ] {
+        let well = scratch.takeup(args);
+        let ended = scratch
+            .program_in(&scratch.repo())
+            .args(args)
+            .stdout(File::options().write(true).open("/dev/full").unwrap())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        if well.stdout.is_empty() {
+            // Nothing was to be said, or it was said on standard error.
+            assert_eq!(ended.status.code(), Some(well.code), "{args:?}: {said}");
+            continue;
+        }
+        let expected = if well.code == 0 { 1 } else { well.code };
+        assert_eq!(ended.status.code(), Some(expected), "{args:?}: {said}");
+        assert!(
+            said.contains("cannot write to standard output"),
+            "{args:?}: {said}"
+        );
+        // A reader that is gone before the first byte comes: nothing is said of it.
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let ended = scratch
+            .program_in(&scratch.repo())
+            .args(args)
+            .stdout(writer)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(well.code), "{args:?}: {said}");
+        assert_eq!(said, well.stderr, "{args:?}");
+    }
+}
+
+#[test]
+fn a_folder_that_is_gone_is_told_from_one_without_a_repository() {
+    use std::process::Command;
+    let scratch = Scratch::empty(PROGRAM);
+    let mut shell = Command::new("sh");
+    scratch.dress(&mut shell);
+    let ran = shell
+        .current_dir(scratch.home())
+        .args([
+            "-c",
+            "mkdir gone && cd gone && rmdir ../gone && git-takeup inspect --json",
+        ])
+        .output()
+        .unwrap();
+    assert_eq!(ran.status.code(), Some(1));
+    let answer: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(answer["error"]["code"], "no-current-folder");
+    assert_eq!(answer["error"]["message"], "the current folder is gone");
+}

@@ -7,6 +7,8 @@
     clippy::create_dir,
     reason = "tests make files as a user does"
 )]
+#[path = "hooks/doctor.rs"]
+mod doctor;
 #[path = "hooks/histories.rs"]
 mod histories;
 #[path = "hooks/install.rs"]
@@ -17,6 +19,8 @@ mod managers;
 mod real_managers;
 #[path = "hooks/sessions.rs"]
 mod sessions;
+#[path = "hooks/twins.rs"]
+mod twins;
 #[path = "hooks/unhindered.rs"]
 mod unhindered;
 
@@ -26,6 +30,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+use takeup_core::hooks::EVENTS;
 use takeup_core::ledger::{Ledger, State};
 use takeup_core::observation::Observation;
 use takeup_tests::{Scratch, picture};

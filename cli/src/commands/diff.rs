@@ -93,6 +93,10 @@ fn page(view: &DiffView, summary: &str, context: &Context) -> String {
         view.session_id
     );
     let mut out = format!("{summary}\n{}\n", paint(DIM, left));
+    if !view.since.is_empty() {
+        let since = render::since(&view.since, context.now());
+        out.push_str(&printer::field("  since", 11, &since));
+    }
     out.push_str(&render::changed(&view.changes, usize::MAX));
     for patch in &view.patches {
         out.push('\n');

@@ -6,6 +6,7 @@ use crate::integration::{IntegrationState, Scope};
 use crate::ledger::View;
 use crate::process::Liveness;
 use crate::repository::discover;
+use crate::text;
 
 pub(super) fn integrations(engine: &Engine<'_>, found: &mut Vec<Finding>) {
     let mut scopes = vec![Scope::User];
@@ -85,7 +86,14 @@ pub(super) fn silent(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
             found.push(
                 Finding::warn(
                     format!("agent-{}-silent", agent.id()),
-                    format!("{silent} live sessions of {} have never called takeup: integration silent", agent.name()),
+                    format!(
+                        "{} never called takeup: integration silent",
+                        text::count(
+                            silent,
+                            &format!("live session of {} has", agent.name()),
+                            &format!("live sessions of {} have", agent.name()),
+                        )
+                    ),
                 )
                 .advice("sessions begun before the installation stay silent; restart them, or look at the agent's own log"),
             );

@@ -7,6 +7,7 @@ use crate::files::Staged;
 use crate::hooks::{self, HookState, names_missing_program};
 use crate::issue::IssueKind;
 use crate::ledger::{Ledger, View};
+use crate::text;
 
 /// A temporary file that is so old belongs to nobody any more.
 const STALE_MILLIS: i64 = 60 * 60 * 1000;
@@ -99,7 +100,11 @@ pub(super) fn folder(scene: &Scene<'_>, found: &mut Vec<Finding>) -> bool {
         found.push(
             Finding::warn(
                 "ledger-aside",
-                format!("{kept} damaged pieces are kept in {}", path.display()),
+                format!(
+                    "{} kept in {}",
+                    text::count(kept, "damaged piece is", "damaged pieces are"),
+                    path.display()
+                ),
             )
             .advice("look at them (torn-…, damaged-…); `git takeup gc` removes them after 30 days"),
         );
@@ -143,7 +148,10 @@ pub(super) fn records(scene: &Scene<'_>, found: &mut Vec<Finding>) -> Option<Vie
         found.push(
             Finding::warn(
                 "ledger-effects",
-                format!("{undecided} decisions are not yet shown in the agents' own files"),
+                format!(
+                    "{} not yet shown in the agents' own files",
+                    text::count(undecided, "decision is", "decisions are")
+                ),
             )
             .advice("the next command of takeup here shows them; if they stay, look at: git takeup show"),
         );
@@ -163,7 +171,14 @@ pub(super) fn records(scene: &Scene<'_>, found: &mut Vec<Finding>) -> Option<Vie
         found.push(
             Finding::warn(
                 "observations",
-                format!("{waiting} observations of git hooks still wait for a look at the content"),
+                format!(
+                    "{} for a look at the content",
+                    text::count(
+                        waiting,
+                        "observation of a git hook still waits",
+                        "observations of git hooks still wait"
+                    )
+                ),
             )
             .advice("the next hook settles them; `--fix` does so now")
             .remedy(Remedy::SettleObservations {
@@ -262,7 +277,7 @@ pub(super) fn hooks(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
         let what = unseen
             .reason
             .as_deref()
-            .map(|reason| format!(": {}", crate::text::one_line(reason, 80)))
+            .map(|reason| format!(": {}", text::one_line(reason, 80)))
             .unwrap_or_default();
         found.push(
             Finding::warn("hooks-missed", format!("HEAD moved without a hook having seen it{what}"))

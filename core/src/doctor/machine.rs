@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::error::Explain as _;
 use crate::hooks;
 use crate::repository::{GitProgram, GitVersion};
+use crate::text;
 
 pub(super) fn git(engine: &Engine<'_>, found: &mut Vec<Finding>) {
     let Some(program) = GitProgram::find(engine.env) else {
@@ -90,14 +91,17 @@ pub(super) fn background(engine: &Engine<'_>, found: &mut Vec<Finding>) {
                 found.push(
                     Finding::warn(
                         "background",
-                        format!("{lost} background tasks have lost their supervisor"),
+                        format!(
+                            "{} lost the supervisor",
+                            text::count(lost, "background task has", "background tasks have")
+                        ),
                     )
                     .advice("see them with: git takeup bg list"),
                 );
             } else if issues.is_empty() {
                 found.push(Finding::ok(
                     "background",
-                    format!("{} background tasks", seen.len()),
+                    text::count(seen.len(), "background task", "background tasks"),
                 ));
             }
         }

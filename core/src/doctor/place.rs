@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::error::Explain as _;
 use crate::ledger::View;
 use crate::repository::{Repository, RepositoryError, known_places, whereabouts};
+use crate::text;
 use crate::verdict::Whereabouts;
 
 pub(super) fn known(engine: &Engine<'_>, found: &mut Vec<Finding>) {
@@ -26,7 +27,10 @@ pub(super) fn known(engine: &Engine<'_>, found: &mut Vec<Finding>) {
         found.push(
             Finding::warn(
                 "places",
-                format!("{gone} of {} known places are gone", places.items.len()),
+                format!(
+                    "{gone} of {} gone",
+                    text::count(places.items.len(), "known place is", "known places are")
+                ),
             )
             .advice("`--fix` forgets them; a place that comes back is added again when it is used")
             .remedy(Remedy::ForgetPlaces { places: gone }),
@@ -34,7 +38,10 @@ pub(super) fn known(engine: &Engine<'_>, found: &mut Vec<Finding>) {
     } else if places.issues.is_empty() {
         found.push(Finding::ok(
             "places",
-            format!("{} known places, all there", places.items.len()),
+            format!(
+                "{}, all there",
+                text::count(places.items.len(), "known place", "known places")
+            ),
         ));
     }
 }
@@ -110,27 +117,27 @@ pub(super) fn moved(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
     for (word, count) in counts {
         let (what, advice) = match word {
             "relocated" => (
-                "were left where this repository was before it was moved",
+                "left where this repository was before it was moved",
                 "if it was moved on purpose: git takeup init --moved",
             ),
             "copied" => (
-                "belong to the place this is a copy of",
+                "of the place this is a copy of",
                 "to make the copy a place of its own: git takeup init --copied",
             ),
             "worktree-gone" => (
-                "belong to a work tree that is gone",
+                "of a work tree that is gone",
                 "give them up with `git takeup abandon`, or begin anew from their records with `git takeup show`",
             ),
             "other-repository" => (
-                "were recorded with another token",
+                "recorded with another token",
                 "if the token was made anew by hand, put the old one back",
             ),
-            _ => ("could not be placed", "look at the folders they name"),
+            _ => ("nowhere to be placed", "look at the folders they name"),
         };
         found.push(
             Finding::warn(
                 format!("places-{word}"),
-                format!("{count} open tasks {what}"),
+                format!("{}, {what}", text::count(count, "open task", "open tasks")),
             )
             .advice(advice),
         );

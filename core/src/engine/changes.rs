@@ -40,6 +40,9 @@ pub struct Changed {
     pub place: ChangedPlace,
     /// Whether the task's boundary allows the path.
     pub inside_boundary: bool,
+    /// Whether it is the task's own: it was at work on it when it was left, or its boundary names it.
+    #[serde(skip)]
+    pub own: bool,
     /// The object id that was left, where it is known.
     #[serde(skip)]
     pub left: Option<Oid>,
@@ -275,6 +278,7 @@ pub(super) fn between(
             verb: verb(&was, &is, old.get(name).copied(), new.get(name).copied()),
             place,
             inside_boundary: boundary.allows(name),
+            own: old.contains_key(name) || (!boundary.allowed.is_empty() && boundary.allows(name)),
             left: was.oid(),
             there: is.oid(),
             path: name.to_owned(),

@@ -9,6 +9,7 @@ use super::changes::{Changes, between};
 use super::{Caller, Engine, EngineError, Site, select};
 use crate::files::read_bounded;
 use crate::ids::{Oid, TaskId};
+use crate::observation::{self, Happening};
 use crate::paths::path_of_text;
 
 /// The largest file of which a patch is made, in bytes.
@@ -28,6 +29,9 @@ pub struct DiffView {
     pub equal: bool,
     /// What changed.
     pub changes: Changes,
+    /// What git's hooks saw of this work tree since it was left, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub since: Vec<Happening>,
     /// The patches that were asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub patches: Vec<PathPatch>,
@@ -109,12 +113,21 @@ pub fn diff(
     } else {
         Vec::new()
     };
+    let mut since = observation::since(
+        &state.observations,
+        &identity.place.worktree_id,
+        left.provenance.at,
+    );
+    for happening in &mut since {
+        happening.what = engine.mask(&happening.what);
+    }
     Ok(DiffView {
         task_id: identity.task_id.clone(),
         session_id: identity.session.id.to_string(),
         left: RecordView::of(left, engine.clock.now()),
         equal: left.tree.same_content(&look.record),
         changes,
+        since,
         patches,
     })
 }

@@ -1,4 +1,6 @@
 //! `show` and `log`: a task with all that is known of it, and its history in words. Reads only.
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -11,6 +13,7 @@ use crate::identity::Note;
 use crate::ids::{Fingerprint, TaskId};
 use crate::issue::Issue;
 use crate::ledger::TaskEntry;
+use crate::observation;
 use crate::plan::Plan;
 use crate::review::{Review, ReviewState};
 use crate::time::Time;
@@ -133,18 +136,18 @@ pub fn log(
     let caller = Caller::find(engine, session, None, None)?;
     let (entry, _) = entry(&site, &caller, task)?;
     let mut lines = history(&entry);
-    let worktrees: Vec<_> = entry
+    let worktrees: BTreeSet<_> = entry
         .identities
         .iter()
         .map(|identity| &identity.place.worktree_id)
         .collect();
-    for seen in &site.view.state.observations {
-        if seen.at >= entry.task.created_at && worktrees.contains(&&seen.worktree_id) {
+    let before = Time::from_millis(entry.task.created_at.millis() - 1);
+    for worktree in worktrees {
+        for seen in observation::since(&site.view.state.observations, worktree, before) {
             let by = seen
                 .by
-                .as_ref()
-                .map_or_else(|| "a person".to_owned(), ToString::to_string);
-            let what = engine.mask(&seen.describe());
+                .map_or_else(|| "a person".to_owned(), |by| by.to_string());
+            let what = engine.mask(&seen.what);
             lines.push(line(seen.at, &seen.event, &by, what));
         }
     }

@@ -51,14 +51,15 @@ impl Site {
     pub(super) fn make_tokens(&self, engine: &Engine<'_>) -> Result<(), EngineError> {
         if self.tokens.repository.is_none() || self.tokens.worktree.is_none() {
             repository::create_tokens(self.place())?;
-            // The index of places is a convenience; a home that cannot be written is no reason to fail.
-            let _added = repository::add_place(
-                engine.env,
-                self.place(),
-                &self.place_record()?,
-                engine.clock.now(),
-            );
         }
+        // Also where a git hook made the tokens. The index of places is a convenience; a home that cannot be written is no
+        // reason to fail.
+        let _added = repository::add_place(
+            engine.env,
+            self.place(),
+            &self.place_record()?,
+            engine.clock.now(),
+        );
         Ok(())
     }
 

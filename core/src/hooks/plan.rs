@@ -364,6 +364,15 @@ fn into_folder(
 ) -> Result<(), HookError> {
     let place = what.repository.place();
     let make_folder = folder.manager.is_none() && !folder.path.exists();
+    let in_git = [&place.common_dir, &place.git_dir]
+        .iter()
+        .any(|git| folder.path.starts_with(git));
+    if make_folder && !in_git {
+        // Nothing is made outside the repository: perhaps the setting is wrong, perhaps a disk is not there.
+        return Err(HookError::NoFolder {
+            path: folder.path.clone(),
+        });
+    }
     if make_folder {
         plan.changes.push(Change::MakeFolder {
             path: folder.path.clone(),

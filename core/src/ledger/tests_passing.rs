@@ -63,6 +63,34 @@ fn it_flushes_nothing_and_the_next_sure_line_makes_up_for_it() {
     assert_eq!(times(&ledger), [1, 2]);
 }
 
+/// A power loss takes what was not flushed: the ledger is whole, and nothing is in doubt.
+#[test]
+fn what_was_not_flushed_is_not_missed() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = Ledger::at(folder.path().join("takeup"));
+    sure(&ledger, start("one", Status::Active));
+    let flushed = fs::metadata(ledger.dir().join("journal.jsonl"))
+        .unwrap()
+        .len();
+    passing(&ledger, 1);
+    passing(&ledger, 2);
+    let journal = fs::File::options()
+        .write(true)
+        .open(ledger.dir().join("journal.jsonl"))
+        .unwrap();
+    journal.set_len(flushed).unwrap();
+    assert_eq!(times(&ledger), [0; 0]);
+    let view = ledger.read().unwrap();
+    let identity = &view.state.tasks.values().next().unwrap().identities[0];
+    assert!(!view.state.is_doubtful(identity));
+    passing(&ledger, 3);
+    sure(&ledger, observation(4));
+    assert_eq!(times(&ledger), [3, 4]);
+    // What was flushed is missed.
+    journal.set_len(flushed).unwrap();
+    assert_eq!(ledger.read().unwrap().issues.len(), 1);
+}
+
 /// A hundred lines of both kinds, in every order of snapshots: what was passed over is in the end as it was.
 #[test]
 fn observations_that_are_passed_over_are_kept() {

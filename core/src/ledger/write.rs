@@ -165,7 +165,9 @@ impl<'a> Writer<'a> {
         self.loaded.view.seq = seq;
         self.loaded.next = seq + 1;
         self.loaded.head = sum;
-        self.acknowledge();
+        if !leaves_flush {
+            self.acknowledge();
+        }
         Ok(seq)
     }
 

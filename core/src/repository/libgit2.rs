@@ -346,6 +346,9 @@ pub(super) fn real(path: &Path) -> Result<PathBuf, RepositoryError> {
 
 /// Resolves the folder a search begins in; one that is gone lies in no repository.
 pub(super) fn real_start(start: &Path) -> Result<PathBuf, RepositoryError> {
+    if start.as_os_str().is_empty() {
+        return Err(RepositoryError::NoFolder);
+    }
     std::fs::canonicalize(start).map_err(|source| {
         if source.kind() == std::io::ErrorKind::NotFound {
             RepositoryError::NotARepository {

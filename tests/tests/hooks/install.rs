@@ -158,6 +158,34 @@ fn a_new_hooks_folder_goes_with_the_hooks() {
 }
 
 #[test]
+fn nothing_is_made_outside_the_repository() {
+    let scratch = Scratch::new(PROGRAM);
+    let elsewhere = scratch.path().join("not there/hooks");
+    scratch.git(&["config", "core.hooksPath", elsewhere.to_str().unwrap()]);
+    let before = picture(&scratch.path(), &|_| false);
+    for args in [
+        &["hooks", "install", "--json"][..],
+        &["hooks", "install", "--dry-run", "--json"],
+    ] {
+        let refused = scratch.takeup(args).exits(1).json();
+        assert_eq!(refused["error"]["code"], "hooks-folder-missing");
+        let line = format!("mkdir -p '{}'", elsewhere.display());
+        assert!(
+            refused["error"]["hint"].as_str().unwrap().contains(&line),
+            "{refused:#}"
+        );
+    }
+    assert_eq!(picture(&scratch.path(), &|_| false), before);
+    // Once it is made, they go into it.
+    fs::create_dir_all(&elsewhere).unwrap();
+    scratch.takeup(&["hooks", "install"]).exits(0);
+    scratch.git(&["commit", "-q", "--allow-empty", "-m", "x"]);
+    assert_eq!(settled(&scratch.repo()).observations.len(), 1);
+    scratch.takeup(&["hooks", "uninstall"]).exits(0);
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+}
+
+#[test]
 fn a_hook_that_asks_for_its_name_is_left_alone() {
     let scratch = Scratch::new(PROGRAM);
     let target = scratch.path().join("dispatch");

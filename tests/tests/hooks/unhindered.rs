@@ -95,7 +95,7 @@ fn nothing_of_the_environment_is_needed() {
     let (scratch, program) = with_own_program();
     assert_eq!(commit(&scratch, bare), "");
     assert_eq!(state(&scratch.repo()).observations.len(), 1);
-    // Without `timeout` the shell watches by itself.
+    // Nothing but git and a shell.
     let tools = scratch.path().join("tools");
     fs::create_dir(&tools).unwrap();
     for name in ["git", "sh", "sleep"] {
@@ -107,7 +107,6 @@ fn nothing_of_the_environment_is_needed() {
     }
     let only_tools = |command: &mut Command| {
         bare(command);
-        // Git puts its own folder first on PATH; where there are tools in it too, this is as the other case.
         command.env("PATH", &tools);
     };
     assert_eq!(commit(&scratch, only_tools), "");
@@ -176,6 +175,160 @@ fn a_record_that_takes_too_long_is_given_up_and_room_is_made() {
         state(&scratch.repo()).tasks.len() == 100
     });
     assert_eq!(commit(&scratch, |_| {}), "");
+}
+
+/// Where takeup is not used the shell decides by itself, in every kind of place.
+#[test]
+fn where_takeup_is_not_used_the_program_is_not_started() {
+    let (scratch, program) = with_own_program();
+    fs::remove_dir_all(scratch.repo().join(".git/takeup")).unwrap();
+    scratch.git(&["worktree", "add", "-q", "../linked", "-b", "linked"]);
+    let marker = scratch.path().join("marker");
+    script(
+        &program,
+        &format!("#!/bin/sh\necho \"$@\" >> '{}'\n", marker.display()),
+    );
+    let git_dir = format!("--git-dir={}", scratch.repo().join(".git").display());
+    let tree = format!("--work-tree={}", scratch.repo().display());
+    let commit = ["commit", "-q", "--allow-empty", "-m", "x"];
+    let home = scratch.home();
+    let linked = scratch.path().join("linked");
+    let run = || {
+        for (folder, options) in [
+            (scratch.repo(), vec![]),
+            (linked.clone(), vec![]),
+            (home.clone(), vec![git_dir.as_str(), tree.as_str()]),
+        ] {
+            let args = [&options[..], &commit[..]].concat();
+            let done = git_with(&scratch, &folder, |_| {}, &args);
+            assert!(done.status.success());
+            assert_eq!(String::from_utf8_lossy(&done.stderr), "");
+        }
+        scratch.git(&["checkout", "-q", "--detach"]);
+        scratch.git(&["checkout", "-q", "main"]);
+    };
+    run();
+    assert!(!marker.exists(), "{:?}", fs::read_to_string(&marker));
+    assert!(!scratch.repo().join(".git/takeup").exists());
+    // The same calls reach the program where takeup is used.
+    scratch.takeup(&["init"]).exits(0);
+    run();
+    let heard = fs::read_to_string(&marker).unwrap();
+    assert_eq!(heard.lines().count(), 5, "{heard}");
+}
+
+/// What the caller of git holds open ends with git, however long a recorder works on.
+#[test]
+fn nobody_waits_for_what_works_on_after_git() {
+    use std::io::Read as _;
+    let (scratch, program) = with_own_program();
+    let pid = scratch.path().join("pid");
+    // In the place of the recorder.
+    script(
+        &program,
+        &format!("#!/bin/sh\nsleep 600 &\necho $! > '{}'\n", pid.display()),
+    );
+    let mut shell = Command::new("sh");
+    scratch.dress(&mut shell);
+    let mut shell = shell
+        .current_dir(scratch.repo())
+        .args([
+            "-c",
+            "exec 3>&1 4>&2 9>&1; git commit -q --allow-empty -m x",
+        ])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Reads to the end: until nobody holds the other end open.
+    let (mut out, mut err) = (String::new(), String::new());
+    let (mut from_out, mut from_err) = (shell.stdout.take().unwrap(), shell.stderr.take().unwrap());
+    from_out.read_to_string(&mut out).unwrap();
+    from_err.read_to_string(&mut err).unwrap();
+    assert!(shell.wait().unwrap().success());
+    assert_eq!((out.as_str(), err.as_str()), ("", ""));
+    let sleeper = fs::read_to_string(&pid).unwrap();
+    let killed = Command::new("kill").arg(sleeper.trim()).status().unwrap();
+    assert!(killed.success(), "it went on after git");
+}
+
+/// A folder of ours that cannot be written, by somebody for whom that counts, and a disk that is really full.
+#[test]
+fn a_ledger_that_takes_nothing_does_not_stop_a_commit() {
+    use std::os::unix::process::CommandExt as _;
+    let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
+    if !root {
+        println!("skipped: only root can become somebody else and mount a small disk");
+        return;
+    }
+    let scratch = installed();
+    let own = Command::new("chown")
+        .args(["-R", "65534:65534"])
+        .arg(scratch.path())
+        .status();
+    assert!(own.unwrap().success());
+    let state_folder = scratch.repo().join(".git/takeup");
+    let commit_as_other = || {
+        let done = git_with(
+            &scratch,
+            &scratch.repo(),
+            |command| {
+                command.uid(65_534);
+            },
+            &["commit", "-q", "--allow-empty", "-m", "x"],
+        );
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success(), "{said}");
+        said
+    };
+    for mode in [0o500, 0o000] {
+        fs::set_permissions(&state_folder, fs::Permissions::from_mode(mode)).unwrap();
+        let said = commit_as_other();
+        assert!(said.lines().count() <= 1, "{said}");
+    }
+    fs::set_permissions(&state_folder, fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(commit_as_other(), "");
+
+    let scratch = installed();
+    let state_folder = scratch.repo().join(".git/takeup");
+    let aside = scratch.path().join("aside");
+    let sh = |text: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", text]).arg(&state_folder).arg(&aside);
+        shell.output().unwrap().status.success()
+    };
+    if !sh("cp -a \"$0\" \"$1\" && mount -t tmpfs -o size=256k,mode=700 none \"$0\"") {
+        println!("skipped: no disk can be mounted here");
+        return;
+    }
+    let filled = sh(
+        "cp -a \"$1\"/. \"$0\"/ && { dd if=/dev/zero of=\"$0/filler\" bs=1k; test -f \"$0/filler\"; }",
+    );
+    // The rest of the last block still takes some lines.
+    let silent = (0..20)
+        .find(|_| {
+            let said = commit(&scratch, |_| {});
+            assert!(said.lines().count() <= 1, "{said}");
+            !said.is_empty()
+        })
+        .expect("a line that does not fit is said");
+    let during = Ledger::at(&state_folder).read();
+    let emptied = sh("rm \"$0/filler\"");
+    let later = commit(&scratch, |_| {});
+    let after = Ledger::at(&state_folder).read();
+    until("the disk is free", || sh("umount \"$0\""));
+    assert!(filled && emptied);
+    assert_eq!(later, "");
+    let during = during.unwrap();
+    assert_eq!(
+        (during.state.observations.len(), during.issues.len()),
+        (silent, 0)
+    );
+    let after = after.unwrap();
+    assert_eq!(
+        (after.state.observations.len(), after.issues.len()),
+        (silent + 1, 0)
+    );
 }
 
 /// Turned off.

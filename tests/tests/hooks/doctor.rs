@@ -1,0 +1,324 @@
+//! What the doctor says of one thing at a time. The judge is how the thing was brought about.
+use serde_json::Value;
+
+use super::*;
+
+fn findings(scratch: &Scratch, folder: &Path) -> Vec<Value> {
+    let before = picture(&scratch.path(), &|_| false);
+    let answer = scratch.takeup_in(folder, &["doctor", "--json"]).json();
+    assert_eq!(
+        picture(&scratch.path(), &|_| false),
+        before,
+        "looking wrote something"
+    );
+    let found = answer["data"]["findings"].as_array().unwrap().clone();
+    for finding in &found {
+        let advised = finding["advice"].is_string();
+        assert!(advised || finding["verdict"] == "ok", "{finding:#}");
+    }
+    found
+}
+
+/// Demands a finding, and returns what it says: message and advice.
+fn says(found: &[Value], check: &str, verdict: &str) -> String {
+    let one = found
+        .iter()
+        .find(|one| one["check"] == check && one["verdict"] == verdict)
+        .unwrap_or_else(|| panic!("no {check} {verdict} in {found:#?}"));
+    format!(
+        "{} | {}",
+        one["message"].as_str().unwrap(),
+        one["advice"].as_str().unwrap_or_default()
+    )
+}
+
+fn leave(scratch: &Scratch, folder: &Path, task: &str) {
+    for args in [
+        &["start", task, "--session", "s"][..],
+        &["save", "--session", "s", "--end"],
+    ] {
+        scratch.takeup_in(folder, args).exits(0);
+    }
+}
+
+#[test]
+fn settings_that_have_no_effect_are_named_with_the_nearest_that_has() {
+    let scratch = Scratch::new(PROGRAM);
+    says(&findings(&scratch, &scratch.repo()), "settings", "ok");
+    scratch.git(&["config", "takeup.exclud", "x"]);
+    let said = says(&findings(&scratch, &scratch.repo()), "settings", "warn");
+    assert!(said.contains("did you mean exclude?"), "{said}");
+    scratch.git(&["config", "--unset", "takeup.exclud"]);
+    let folder = scratch.home().join(".config/takeup");
+    fs::create_dir_all(&folder).unwrap();
+    for (content, expected) in [
+        ("count_reportd = true\n", "did you mean countReported?"),
+        ("zzz = 1\n", "no setting \"zzz\" is known"),
+        ("confirm = \"everybody\"\n", "has to be person or caller"),
+        ("confirm = \n", "config.toml"),
+    ] {
+        fs::write(folder.join("config.toml"), content).unwrap();
+        let said = says(&findings(&scratch, &scratch.repo()), "settings", "warn");
+        assert!(said.contains(expected), "{content}: {said}");
+    }
+}
+
+#[test]
+fn a_link_in_the_place_of_the_ledger_is_no_ledger_that_was_never_there() {
+    let scratch = installed();
+    let state = scratch.repo().join(".git/takeup");
+    let moved = scratch.path().join("moved");
+    fs::rename(&state, &moved).unwrap();
+    std::os::unix::fs::symlink(&moved, &state).unwrap();
+    let said = says(
+        &findings(&scratch, &scratch.repo()),
+        "ledger-folder",
+        "fail",
+    );
+    assert!(said.contains("put the folder itself"), "{said}");
+    fs::rename(&moved, scratch.path().join("gone")).unwrap();
+    let said = says(
+        &findings(&scratch, &scratch.repo()),
+        "ledger-folder",
+        "fail",
+    );
+    assert!(said.contains("which is not there"), "{said}");
+    scratch.takeup(&["doctor"]).exits(1);
+    // Git goes on, and nothing is made where the link leads.
+    scratch.git(&["commit", "-q", "--allow-empty", "-m", "x"]);
+    assert!(!moved.exists());
+}
+
+#[test]
+fn who_holds_the_lock_is_named() {
+    let scratch = installed();
+    let ledger = Ledger::at(scratch.repo().join(".git/takeup")).during("a long test");
+    let (held, is_held) = std::sync::mpsc::channel();
+    let (done, is_done) = std::sync::mpsc::channel::<()>();
+    let ledger = &ledger;
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let clock = takeup_core::time::SystemClock;
+            ledger
+                .transact(&clock, Ledger::PATIENCE, |_| {
+                    held.send(()).unwrap();
+                    is_done.recv().unwrap();
+                    Ok::<_, std::convert::Infallible>((None, ()))
+                })
+                .unwrap();
+        });
+        is_held.recv().unwrap();
+        let found = findings(&scratch, &scratch.repo());
+        done.send(()).unwrap();
+        let said = says(&found, "ledger-lock", "warn");
+        assert!(said.contains("a long test"), "{said}");
+        assert!(said.contains(&std::process::id().to_string()), "{said}");
+    });
+    let found = findings(&scratch, &scratch.repo());
+    assert!(found.iter().all(|one| one["check"] != "ledger-lock"));
+}
+
+#[test]
+fn a_git_that_is_too_old_or_not_there_is_named() {
+    let scratch = Scratch::new(PROGRAM);
+    script(
+        &scratch.path().join("bin/git"),
+        "#!/bin/sh\necho 'git version 2.20.1'\n",
+    );
+    let said = says(&findings(&scratch, &scratch.repo()), "git", "fail");
+    assert!(said.contains("2.20.1") && said.contains("2.31"), "{said}");
+    let found = scratch
+        .program_in(&scratch.repo())
+        .env("PATH", "/nonexistent")
+        .args(["doctor", "--json"])
+        .output()
+        .unwrap();
+    let found: Value = serde_json::from_slice(&found.stdout).unwrap();
+    let found = found["data"]["findings"].as_array().unwrap();
+    says(found, "git", "warn");
+}
+
+#[test]
+fn a_repository_of_somebody_else_is_named_with_git_s_own_way_out() {
+    let scratch = Scratch::new(PROGRAM);
+    let given = Command::new("chown")
+        .args(["-R", "65534:65534"])
+        .arg(scratch.repo())
+        .status()
+        .unwrap();
+    if !given.success() {
+        println!("skipped: only root can give files away");
+        return;
+    }
+    let judge = scratch.git_may_fail(&scratch.repo(), &["status"]);
+    assert!(String::from_utf8_lossy(&judge.stderr).contains("safe.directory"));
+    let said = says(&findings(&scratch, &scratch.repo()), "repository", "fail");
+    assert!(said.contains("--add safe.directory"), "{said}");
+}
+
+#[test]
+fn places_that_moved_were_copied_or_are_gone_are_told_apart() {
+    let scratch = installed();
+    leave(&scratch, &scratch.repo(), "here");
+    scratch.git(&["worktree", "add", "-q", "../linked", "-b", "linked"]);
+    leave(&scratch, &scratch.path().join("linked"), "there");
+    scratch.git(&["worktree", "remove", "--force", "../linked"]);
+    // The same name again is another place.
+    scratch.git(&["worktree", "add", "-q", "../linked", "linked"]);
+    scratch
+        .takeup_in(&scratch.path().join("linked"), &["init"])
+        .exits(0);
+    says(
+        &findings(&scratch, &scratch.repo()),
+        "places-worktree-gone",
+        "warn",
+    );
+    let copy = scratch.path().join("copy");
+    let done = Command::new("cp")
+        .arg("-a")
+        .arg(scratch.repo())
+        .arg(&copy)
+        .status();
+    assert!(done.unwrap().success());
+    says(&findings(&scratch, &copy), "places-copied", "warn");
+    fs::remove_dir_all(&copy).unwrap();
+    let moved = scratch.path().join("moved");
+    fs::rename(scratch.repo(), &moved).unwrap();
+    let said = says(&findings(&scratch, &moved), "places-relocated", "warn");
+    assert!(said.contains("git takeup init --moved"), "{said}");
+    let said = says(&findings(&scratch, &moved), "places", "warn");
+    assert!(said.contains("gone"), "{said}");
+}
+
+#[test]
+fn records_of_a_newer_version_are_named_and_left() {
+    use sha2::Digest as _;
+    use std::io::Write as _;
+    let scratch = installed();
+    let journal = scratch.repo().join(".git/takeup/journal.jsonl");
+    let body = "{\"v\":2,\"seq\":99,\"transition\":{\"from\":\"the future\"},\"prev\":\"0\"";
+    let sum: String = sha2::Sha256::digest(body)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    fs::File::options()
+        .append(true)
+        .open(&journal)
+        .unwrap()
+        .write_all(format!("{body},\"sum\":\"{sum}\"}}\n").as_bytes())
+        .unwrap();
+    let before = fs::read(&journal).unwrap();
+    let said = says(&findings(&scratch, &scratch.repo()), "ledger", "fail");
+    assert!(said.contains("another version"), "{said}");
+    scratch.takeup(&["doctor", "--fix", "--yes"]);
+    assert_eq!(fs::read(&journal).unwrap(), before);
+}
+
+#[test]
+fn a_drop_in_that_is_out_of_date_is_named() {
+    let scratch = installed();
+    script(&scratch.path().join("bin/opencode"), "#!/bin/sh\n");
+    scratch.takeup(&["agents", "install", "opencode"]).exits(0);
+    says(&findings(&scratch, &scratch.repo()), "agent-opencode", "ok");
+    let found = Command::new("grep")
+        .args(["-rlI", "takeup", "--include=*.js", "--include=*.ts"])
+        .arg(scratch.home())
+        .arg(scratch.repo())
+        .output()
+        .unwrap();
+    let files = String::from_utf8(found.stdout).unwrap();
+    let plugin = files.lines().next().expect("the plugin is there");
+    let mut content = fs::read(plugin).unwrap();
+    content.extend_from_slice(b"// edited\n");
+    fs::write(plugin, content).unwrap();
+    let said = says(
+        &findings(&scratch, &scratch.repo()),
+        "agent-opencode",
+        "warn",
+    );
+    assert!(said.contains("out of date"), "{said}");
+    assert!(
+        said.contains("git takeup agents install opencode"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_switch_that_was_forgotten_and_moves_nobody_saw_are_named() {
+    let scratch = installed();
+    scratch.git(&["commit", "-q", "--allow-empty", "-m", "seen"]);
+    settled(&scratch.repo());
+    let off = scratch
+        .program_in(&scratch.repo())
+        .env("TAKEUP_HOOKS", "0")
+        .args(["doctor", "--json"])
+        .output()
+        .unwrap();
+    let off: Value = serde_json::from_slice(&off.stdout).unwrap();
+    let off = off["data"]["findings"].as_array().unwrap();
+    says(off, "switches", "warn");
+    assert!(off.iter().all(|one| one["check"] != "hooks-missed"));
+
+    let unseen = git_with(
+        &scratch,
+        &scratch.repo(),
+        |command| {
+            command.env("TAKEUP_HOOKS", "0");
+        },
+        &["commit", "-q", "--allow-empty", "-m", "nobody looked"],
+    );
+    assert!(unseen.status.success());
+    let said = says(&findings(&scratch, &scratch.repo()), "hooks-missed", "warn");
+    assert!(said.contains("commit: nobody looked"), "{said}");
+}
+
+#[test]
+fn decisions_that_were_not_shown_are_counted() {
+    use takeup_core::agent::Effect;
+    use takeup_core::ids::{AgentId, Fingerprint, SessionId, SessionRef, TaskId};
+    use takeup_core::ledger::{Actor, Change, PendingEffect, Transition};
+    use takeup_core::time::{Clock as _, SystemClock};
+    let scratch = installed();
+    let session = |id: &str| {
+        SessionRef::new(
+            AgentId::new("opencode").unwrap(),
+            SessionId::new(id).unwrap(),
+        )
+    };
+    let effect = PendingEffect {
+        effect_id: "e1".to_owned(),
+        agent: AgentId::new("opencode").unwrap(),
+        root: scratch.repo().display().to_string(),
+        effect: Effect::TakenUp {
+            task_id: TaskId::new("t").unwrap(),
+            title: "t".to_owned(),
+            source: session("a"),
+            target: session("b"),
+            fingerprint: Fingerprint::new(&"a".repeat(40)).unwrap(),
+            compatible: true,
+            at: SystemClock.now(),
+        },
+    };
+    let transition = Transition {
+        at: SystemClock.now(),
+        actor: Actor {
+            session: session("b"),
+            pid: 1,
+        },
+        operation: "resume".to_owned(),
+        changes: vec![Change::Decided {
+            effect: Box::new(effect),
+        }],
+    };
+    Ledger::at(scratch.repo().join(".git/takeup"))
+        .transact(&SystemClock, Ledger::PATIENCE, |_| {
+            Ok::<_, std::convert::Infallible>((Some(transition), ()))
+        })
+        .unwrap();
+    let said = says(
+        &findings(&scratch, &scratch.repo()),
+        "ledger-effects",
+        "warn",
+    );
+    assert!(said.starts_with("1 decision is not yet shown"), "{said}");
+}
