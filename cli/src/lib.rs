@@ -24,6 +24,7 @@ mod args;
 mod ask;
 mod commands;
 mod context;
+mod launch;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod options;

@@ -5,11 +5,11 @@ use takeup_core::engine::Which;
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct SessionArgs {
     /// The session, if it is not known by TAKEUP_SESSION or the agent's own variable
-    #[arg(short, long, value_name = "ID")]
+    #[arg(short, long, value_name = "ID", global = true)]
     pub session: Option<String>,
 
     /// The agent whose session it is
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", global = true)]
     pub agent: Option<String>,
 }
 

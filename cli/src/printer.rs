@@ -1,9 +1,11 @@
-//! The one printer: where text meets the terminal. Strangers' text has had its control characters taken out before.
+//! The one printer: where text meets the terminal. Strangers' text has had its control characters taken out before; what
+//! was overlooked stops here ([`text::styled`]).
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::OnceLock;
 
 use anstyle::{AnsiColor, Style};
+use takeup_core::text;
 use takeup_core::time::Time;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -37,7 +39,7 @@ pub(crate) fn lost() -> Option<io::ErrorKind> {
 pub(crate) fn out(text: &str) {
     let mut stream = anstream::stdout().lock();
     let written = stream
-        .write_all(text.as_bytes())
+        .write_all(text::styled(text).as_bytes())
         .and_then(|()| stream.flush());
     note(written.as_ref().err());
 }
@@ -71,7 +73,7 @@ fn note(error: Option<&io::Error>) {
 pub(crate) fn err(text: &str) {
     let mut stream = anstream::stderr().lock();
     let _done: io::Result<()> = stream
-        .write_all(text.as_bytes())
+        .write_all(text::styled(text).as_bytes())
         .and_then(|()| stream.flush());
 }
 

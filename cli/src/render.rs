@@ -165,7 +165,7 @@ pub(crate) fn check_line(check: &CheckView, now: Time) -> String {
         Proof::NoControl => "cannot fail, so it proves nothing",
         Proof::OnlyReported => "only reported",
     };
-    format!("{}: {state}{when}", text::one_line(&check.command, 120))
+    format!("{}: {state}{when}", text::as_it_is(&check.command, 120))
 }
 
 /// Shows the next command, ready to paste.

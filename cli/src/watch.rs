@@ -1,14 +1,15 @@
 //! Runs a command under the caller's eyes: same terminal, same signals, same exit status; and digests its output where
 //! that is no terminal.
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -27,12 +28,7 @@ pub(crate) struct Seen {
 impl Seen {
     /// Returns the exit status that a shell would give: its own, 128 and the signal's number, 126 or 127.
     pub(crate) fn code(&self) -> u8 {
-        match &self.outcome {
-            Outcome::Exited { code } => u8::try_from(code & 0xff).unwrap_or(1),
-            Outcome::Signalled { signal } => u8::try_from(128 + signal).unwrap_or(255),
-            Outcome::NotStarted { why } if why.contains("not found") => 127,
-            Outcome::NotStarted { .. } => 126,
-        }
+        code_of(&self.outcome)
     }
 }
 
@@ -56,23 +52,11 @@ pub(crate) fn run(words: &[OsString], output_to_stderr: bool) -> io::Result<Seen
         Stdio::inherit()
     });
 
-    // What the terminal sends goes to the command too; we stay to see how it ends. What is sent to us alone is passed on.
-    let mut passed_on = Vec::new();
-    for signal in [SIGINT, SIGQUIT, SIGTERM, SIGHUP] {
-        let flag = Arc::new(AtomicBool::new(false));
-        signal_hook::flag::register(signal, Arc::clone(&flag))?;
-        if signal == SIGTERM || signal == SIGHUP {
-            passed_on.push((signal, flag));
-        }
-    }
+    let passed_on = stay()?;
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {
-            let name = program.to_string_lossy();
-            let why = match error.kind() {
-                io::ErrorKind::NotFound => format!("{name}: not found"),
-                _ => format!("{name}: {error}"),
-            };
+            let why = why_not(program, &error);
             crate::printer::err(&format!(
                 "git takeup check: {}\n",
                 takeup_core::text::one_line(&why, 300)
@@ -95,22 +79,62 @@ pub(crate) fn run(words: &[OsString], output_to_stderr: bool) -> io::Result<Seen
         let over = Arc::clone(&over);
         thread::spawn(move || tee(pipe.into(), io::stderr(), &over))
     });
-    let status = wait(&mut child, &passed_on)?;
+    let status = wait(&mut child, &passed_on, None)?.unwrap_or_default();
     over.store(true, Ordering::Release);
     let join =
         |handle: Option<thread::JoinHandle<Digest>>| handle.and_then(|handle| handle.join().ok());
-    let outcome = match (status.code(), status.signal()) {
+    Ok(Seen {
+        outcome: outcome_of(status),
+        stdout: join(stdout),
+        stderr: join(stderr),
+    })
+}
+
+/// Says why a program could not be started.
+pub(crate) fn why_not(program: &OsStr, error: &io::Error) -> String {
+    let name = program.to_string_lossy();
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("{name}: not found"),
+        _ => format!("{name}: {error}"),
+    }
+}
+
+/// Says how a command ended.
+pub(crate) fn outcome_of(status: ExitStatus) -> Outcome {
+    match (status.code(), status.signal()) {
         (Some(code), _) => Outcome::Exited { code },
         (None, Some(signal)) => Outcome::Signalled { signal },
         (None, None) => Outcome::NotStarted {
             why: "it ended in a way that is not known".to_owned(),
         },
-    };
-    Ok(Seen {
-        outcome,
-        stdout: join(stdout),
-        stderr: join(stderr),
-    })
+    }
+}
+
+/// Returns the exit status that a shell would give: its own, 128 and the signal's number, 126 or 127.
+pub(crate) fn code_of(outcome: &Outcome) -> u8 {
+    match outcome {
+        Outcome::Exited { code } => u8::try_from(code & 0xff).unwrap_or(1),
+        Outcome::Signalled { signal } => u8::try_from(128 + signal).unwrap_or(255),
+        Outcome::NotStarted { why } if why.contains("not found") => 127,
+        Outcome::NotStarted { .. } => 126,
+    }
+}
+
+/// Signals that are passed on, each with the flag that it came.
+pub(crate) type PassedOn = Vec<(i32, Arc<AtomicBool>)>;
+
+/// Makes this process stay when a signal comes. What the terminal sends goes to the command too, and we stay to see how it
+/// ends; what is sent to us alone is passed on.
+pub(crate) fn stay() -> io::Result<PassedOn> {
+    let mut passed_on = Vec::new();
+    for signal in [SIGINT, SIGQUIT, SIGTERM, SIGHUP] {
+        let flag = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(signal, Arc::clone(&flag))?;
+        if signal == SIGTERM || signal == SIGHUP {
+            passed_on.push((signal, flag));
+        }
+    }
+    Ok(passed_on)
 }
 
 const fn not_started(why: String) -> Seen {
@@ -121,17 +145,23 @@ const fn not_started(why: String) -> Seen {
     }
 }
 
-/// Waits for the end, passing on the signals that came to us alone.
-fn wait(
+/// Waits for the end, passing on the signals that came to us alone. `None`: the time was over first.
+pub(crate) fn wait(
     child: &mut Child,
     passed_on: &[(i32, Arc<AtomicBool>)],
-) -> io::Result<std::process::ExitStatus> {
+    most: Option<Duration>,
+) -> io::Result<Option<ExitStatus>> {
+    let deadline = most.and_then(|most| Instant::now().checked_add(most));
     let pid = rustix::process::Pid::from_child(child);
     let handle: Option<OwnedFd> =
         rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok();
     loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(status);
+            return Ok(Some(status));
+        }
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
+            return Ok(None);
         }
         for (number, flag) in passed_on {
             if flag.swap(false, Ordering::AcqRel)
@@ -141,18 +171,15 @@ fn wait(
                 let _sent = rustix::process::kill_process(pid, signal);
             }
         }
+        // A signal ends the wait early; the limit only bounds the case that it came just before.
+        let second = Duration::from_secs(1);
+        let sleep = left.map_or(second, |left| left.min(second));
         let Some(handle) = &handle else {
-            return child.wait();
+            thread::sleep(sleep.min(Duration::from_millis(20)));
+            continue;
         };
         let mut fds = [PollFd::new(handle, PollFlags::IN)];
-        // A signal ends the wait early; the limit only bounds the case that it came just before.
-        let _woken = poll(
-            &mut fds,
-            Some(&Timespec {
-                tv_sec: 1,
-                tv_nsec: 0,
-            }),
-        );
+        let _woken = poll(&mut fds, Timespec::try_from(sleep).ok().as_ref());
     }
 }
 

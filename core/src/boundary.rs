@@ -36,22 +36,38 @@ pub struct Raise {
 
 /// A glob that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{0:?} is no path pattern: pathspec magic (a leading ':') and empty patterns are not used here"
-)]
-pub struct InvalidGlob(pub String);
+#[error("{glob:?} is no path pattern here: {why}")]
+pub struct InvalidGlob {
+    glob: String,
+    why: &'static str,
+}
 
 impl Boundary {
-    /// Checks a pattern a person or agent gave.
+    /// Checks a pattern a person or agent gave. What could never name a path of the work tree is refused, since it would be
+    /// taken for a boundary that holds.
     pub fn check(glob: &str) -> Result<(), InvalidGlob> {
-        if glob.trim().is_empty()
-            || glob.starts_with(':')
-            || glob.starts_with('!')
-            || glob.contains('\0')
-        {
-            return Err(InvalidGlob(glob.to_owned()));
-        }
-        Ok(())
+        let plain = glob.trim_start_matches("./").trim_end_matches('/');
+        let why = if glob.trim().is_empty() {
+            "it is empty"
+        } else if glob.starts_with(':') || glob.starts_with('!') {
+            "pathspec magic (a leading ':' or '!') is not used"
+        } else if glob.starts_with('/') || glob.starts_with("~/") {
+            "paths are given from the top of the work tree"
+        } else if glob.split('/').any(|part| part == "..") {
+            "it leads out of the work tree"
+        } else if plain.is_empty() || plain == "." {
+            "it names the whole work tree; leave it out, or say '*'"
+        } else if plain.split('/').any(|part| part.is_empty() || part == ".") {
+            "paths have no empty parts"
+        } else if glob.chars().any(char::is_control) || glob.trim() != glob {
+            "it holds a control character, or white space around it"
+        } else {
+            return Ok(());
+        };
+        Err(InvalidGlob {
+            glob: glob.to_owned(),
+            why,
+        })
     }
 
     /// Tells whether a path may be edited: it is not avoided, and `allowed` is empty or names it.
@@ -108,6 +124,30 @@ mod tests {
             assert_eq!(boundary.allows(path), allowed, "{path}");
         }
         assert!(Boundary::default().allows("anything"));
-        assert!(Boundary::check(":(exclude)x").is_err());
+        for odd in [
+            ":(exclude)x",
+            "!x",
+            "",
+            " ",
+            "/etc",
+            "~/x",
+            "../x",
+            "a/../../x",
+            ".",
+            "./",
+            "/",
+            "a//b",
+            "a/./b",
+            " a",
+            "a\n",
+        ] {
+            let error = Boundary::check(odd).unwrap_err();
+            assert!(error.to_string().contains("no path pattern"), "{error}");
+        }
+        for glob in [
+            "a", "./a", "a/", "*", "**", "a b", "a[b", "..a", "a..b", ".github/",
+        ] {
+            assert_eq!(Boundary::check(glob), Ok(()), "{glob}");
+        }
     }
 }

@@ -39,7 +39,7 @@ pub use prove::{
     CheckView, Evaluation, NextStep, PlanEdit, RunReport, Which, add_evidence, edit_plan, evaluate,
     next, plan_of, present,
 };
-pub use resume::{Confirm, ResumeRequest, Resumed, resume};
+pub use resume::{Begin, Confirm, ResumeRequest, Resumed, resume, resume_and_begin};
 pub use review::{
     BOUNDARY, DecideRequest, REASON_CODES, ReviewRequest, ReviewView, decide, request_review,
     reviews,

@@ -1,6 +1,8 @@
 //! Text of strangers, made fit to be shown: no control character, no escape sequence, no hidden direction change, no more
 //! characters than asked for.
 
+use std::borrow::Cow;
+
 /// Says how many there are: `1 task`, `2 tasks`.
 pub fn count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
@@ -37,6 +39,74 @@ pub fn one_line(text: &str, most: usize) -> String {
         }
     }
     cut(line, most)
+}
+
+/// Makes text fit to be shown on one line as it is: as [`clean`], and a line break or tab is one space. Other white space
+/// stays, so a command can be pasted.
+///
+/// ```
+/// assert_eq!(takeup_core::text::as_it_is("printf 'a  b'\n", 100), "printf 'a  b' ");
+/// ```
+pub fn as_it_is(text: &str, most: usize) -> String {
+    clean(text, most).replace(['\n', '\t'], " ")
+}
+
+/// Lets nothing through to a terminal but text and colours: of escape sequences only those that style text (SGR, ECMA-48
+/// section 8.3.117), no control character but newline and tab, nothing that turns the direction of text or hides in it.
+///
+/// ```
+/// let hostile = "\u{1b}[1mbold\u{1b}[0m \u{1b}]0;title\u{7} a\u{202e}b";
+/// assert_eq!(takeup_core::text::styled(hostile), "\u{1b}[1mbold\u{1b}[0m ]0;title ab");
+/// ```
+pub fn styled(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_shown) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let style = style_length(rest);
+        let (taken, behind) = rest.split_at(style.unwrap_or_else(|| c.len_utf8()));
+        if style.is_some() || is_shown(c) {
+            out.push_str(taken);
+        }
+        rest = behind;
+    }
+    Cow::Owned(out)
+}
+
+/// Returns the length of the styling sequence that a text begins with.
+fn style_length(text: &str) -> Option<usize> {
+    let parameters = text.strip_prefix("\u{1b}[")?;
+    let length = parameters
+        .bytes()
+        .take_while(|byte| byte.is_ascii_digit() || b";:".contains(byte))
+        .count();
+    (parameters.as_bytes().get(length) == Some(&b'm')).then_some(2 + length + 1)
+}
+
+/// Writes what turns the direction of text or hides in it as `\uXXXX`, so that a JSON document shows what it holds.
+///
+/// ```
+/// assert_eq!(takeup_core::text::escaped_json("\"a\u{202e}b\""), "\"a\\u202eb\"");
+/// ```
+pub fn escaped_json(json: &str) -> Cow<'_, str> {
+    use std::fmt::Write as _;
+    if json.chars().all(is_shown) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if is_shown(c) {
+            out.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a string cannot fail.
+                let _: std::fmt::Result = write!(out, "\\u{unit:04x}");
+            }
+        }
+    }
+    Cow::Owned(out)
 }
 
 fn cut(mut text: String, most: usize) -> String {
@@ -155,6 +225,40 @@ mod tests {
             ("tab\tä👩\u{200d}💻", "tab\tä👩\u{200d}💻"),
         ] {
             assert_eq!(clean(hostile, 1_000), shown, "{hostile:?}");
+        }
+    }
+
+    #[test]
+    fn only_styles_pass_to_the_terminal() {
+        for (text, shown) in [
+            ("plain ä", "plain ä"),
+            ("\u{1b}[1;31mred\u{1b}[0m", "\u{1b}[1;31mred\u{1b}[0m"),
+            ("\u{1b}[38:5:1mx\u{1b}[m", "\u{1b}[38:5:1mx\u{1b}[m"),
+            ("\u{1b}[2J\u{1b}[Hx", "[2J[Hx"),
+            ("\u{1b}]52;c;AAAA\u{7}x", "]52;c;AAAAx"),
+            ("\u{9b}2Jx", "2Jx"),
+            ("\u{1b}", ""),
+            ("\u{1b}[31", "[31"),
+            ("\u{1b}[\u{1b}[1mx", "[\u{1b}[1mx"),
+            ("a\r\u{8}b\u{200b}\u{2066}c\u{e0041}", "abc"),
+            ("tab\tline\n", "tab\tline\n"),
+        ] {
+            assert_eq!(styled(text), shown, "{text:?}");
+            assert_eq!(styled(shown), shown);
+        }
+    }
+
+    #[test]
+    fn json_shows_what_it_holds_and_holds_the_same() {
+        let value = serde_json::json!({"p": "a\u{202e}b\u{e0041}\u{feff}", "q": "\u{1b}\n\u{85}"});
+        for text in [
+            value.to_string(),
+            serde_json::to_string_pretty(&value).unwrap(),
+        ] {
+            let escaped = escaped_json(&text);
+            assert!(escaped.chars().all(is_shown), "{escaped}");
+            let back: serde_json::Value = serde_json::from_str(&escaped).unwrap();
+            assert_eq!(back, value);
         }
     }
 

@@ -1,6 +1,8 @@
 //! Situations from public reports, each through the real program with plain git as the judge.
 //!
 //! Sources are named at each test by project and number.
+#[path = "cases/begin.rs"]
+mod begin;
 #[path = "cases/outcomes.rs"]
 mod outcomes;
 #[path = "cases/proof.rs"]

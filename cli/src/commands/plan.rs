@@ -105,13 +105,13 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         let control = check
             .must_fail
             .as_ref()
-            .map(|command| format!(", must fail: {command}"))
+            .map(|command| format!(", must fail: {}", text::as_it_is(command, 300)))
             .unwrap_or_default();
         let note = paint(DIM, format!("({}{control})", check.source));
         listing.push_str(&format!(
             "  {}  {} {note}\n",
             number + 1,
-            text::one_line(&check.command, 300)
+            text::as_it_is(&check.command, 300)
         ));
     }
     let open = proposals.iter().filter(|proposal| {

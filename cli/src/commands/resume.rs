@@ -1,19 +1,24 @@
 //! `git takeup resume`
+use std::ffi::OsString;
+
 use takeup_core::engine::{self, Confirm, EngineError, ResumeRequest, Resumed};
 use takeup_core::error::Exit;
+use takeup_core::ids::{AgentId, SessionRef};
+use takeup_core::paths::path_of_text;
 use takeup_core::text;
 use takeup_core::verdict::Verdict;
 
 use crate::context::Context;
+use crate::launch::{Launched, StillBorn};
 use crate::options::TaskArgs;
-use crate::printer::{CYAN, DIM, paint};
+use crate::printer::{self, CYAN, DIM, paint, shell};
 use crate::reply::{Failure, Next, Reply};
 use crate::{ask, render};
 
 /// Arguments of `resume`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  git takeup resume fix-login                    # shows, and asks on a terminal\n  git takeup resume fix-login --confirm          # where it is as it was left\n  git takeup resume fix-login --confirm ok-1a2b3c4d5e   # exactly what inspect showed\n  git takeup resume fix-login --rebuild          # go on with the present content"
+    after_help = "Examples:\n  git takeup resume fix-login                    # shows, and asks on a terminal\n  git takeup resume fix-login --confirm          # where it is as it was left\n  git takeup resume fix-login --confirm ok-1a2b3c4d5e   # exactly what inspect showed\n  git takeup resume fix-login --rebuild          # go on with the present content\n  git takeup resume fix-login --confirm -- codex   # start the one that goes on\n\nWith a command, the task is taken up when the command has come to life: it runs for two seconds, or it\nended before with exit status 0. Else nothing is changed, and the task can be taken up again. The command runs\nat the top of the work tree with TAKEUP_SESSION and TAKEUP_AGENT set; the exit status is its own."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -46,6 +51,10 @@ pub(crate) struct Args {
     /// Trust no file metadata and no cache: read everything
     #[arg(long)]
     verify: bool,
+
+    /// A command that goes on with the task, and its arguments
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "pid")]
+    command: Vec<OsString>,
 }
 
 pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
@@ -70,22 +79,130 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         confirm,
         verify: args.verify,
     };
-    let engine = context.engine();
-    let resumed = match engine::resume(&engine, &request) {
+    if context.json && !args.command.is_empty() {
+        return Err(Failure::new(
+            "usage",
+            Exit::Usage,
+            "with a command, standard output is the command's: --json has no place there",
+        ));
+    }
+    let mut taking = Taking {
+        context,
+        words: &args.command,
+        launched: None,
+        stillborn: None,
+    };
+    let resumed = match taking.resume(&request) {
         Err(EngineError::NeedsConfirmation { what, command }) => {
             let token = command.rsplit(' ').next().unwrap_or_default().to_owned();
+            let command = taking.with_words(command);
             match ask::person(context, &format!("{what}.\nTake it up?")) {
                 ask::Answer::Yes => {
                     request.confirm = Confirm::Token(token);
-                    engine::resume(&engine, &request)?
+                    taking.resume(&request)
                 }
                 ask::Answer::No => return Err(Failure::new("declined", Exit::No, "not taken up")),
                 ask::Answer::Nobody => return Err(needs_confirmation(&what, command)),
             }
         }
-        other => other.map_err(explain)?,
+        other => other,
     };
-    Ok(reply(&resumed))
+    match (resumed, taking.stillborn.take()) {
+        // The command's exit status is the answer, where it has one.
+        (Err(error), Some(stillborn)) => {
+            printer::err(&format!(
+                "{} {error}\n",
+                paint(printer::RED, "git takeup resume:")
+            ));
+            let mut reply = Reply::silent(Exit::No);
+            reply.code = Some(stillborn.code);
+            Ok(reply)
+        }
+        (resumed, _) => {
+            let resumed = resumed.map_err(explain)?;
+            if args.command.is_empty() {
+                Ok(reply(&resumed))
+            } else {
+                taking.follow(&resumed)
+            }
+        }
+    }
+}
+
+/// A take-up, with the command that goes on with the task, if there is one.
+struct Taking<'a> {
+    context: &'a Context,
+    words: &'a [OsString],
+    launched: Option<Launched>,
+    stillborn: Option<StillBorn>,
+}
+
+impl Taking<'_> {
+    /// Takes the task up; with a command, when that has come to life.
+    fn resume(&mut self, request: &ResumeRequest) -> Result<Resumed, EngineError> {
+        let engine = self.context.engine();
+        if self.words.is_empty() {
+            return engine::resume(&engine, request);
+        }
+        let taken =
+            engine::resume_and_begin(
+                &engine,
+                request,
+                &mut |session, folder| match Launched::begin(self.words, session, folder) {
+                    Ok(launched) => {
+                        let pid = launched.pid();
+                        self.launched = Some(launched);
+                        Ok(pid)
+                    }
+                    Err(stillborn) => {
+                        let error = EngineError::from(&stillborn);
+                        self.stillborn = Some(stillborn);
+                        Err(error)
+                    }
+                },
+            );
+        if taken.is_err()
+            && let Some(launched) = self.launched.take()
+        {
+            launched.end();
+        }
+        taken
+    }
+
+    /// Stays until the command is over. One whose session holds the task already was not begun yet.
+    fn follow(&mut self, resumed: &Resumed) -> Result<Reply, Failure> {
+        let failed = |why: String| Failure::new("not-begun", Exit::No, why);
+        let launched = if let Some(launched) = self.launched.take() {
+            launched
+        } else {
+            let agent =
+                AgentId::new(resumed.agent.as_str()).map_err(|error| failed(error.to_string()))?;
+            let session = SessionRef::new(agent, resumed.identity.session_id.clone());
+            let folder = path_of_text(&resumed.identity.repository_root)
+                .unwrap_or_else(|| self.context.env.cwd.clone());
+            Launched::begin(self.words, &session, &folder)
+                .map_err(|stillborn| failed(stillborn.why))?
+        };
+        let code = launched.wait().map_err(|error| failed(error.to_string()))?;
+        // Said afterwards: until now the terminal was the command's.
+        printer::err(&format!("{} {}\n", paint(DIM, "takeup:"), said(resumed)));
+        let mut reply = Reply::silent(Exit::Done);
+        reply.code = Some(code);
+        Ok(reply)
+    }
+
+    /// Adds the command that goes on to the one that confirms.
+    fn with_words(&self, command: String) -> String {
+        if self.words.is_empty() {
+            return command;
+        }
+        let words: Vec<String> = self
+            .words
+            .iter()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        format!("{command} -- {}", shell(words.iter().map(String::as_str)))
+    }
 }
 
 fn needs_confirmation(what: &str, command: String) -> Failure {
@@ -113,7 +230,8 @@ fn explain(error: EngineError) -> Failure {
     failure
 }
 
-fn reply(resumed: &Resumed) -> Reply {
+/// Says in one line what was taken up, and how.
+fn said(resumed: &Resumed) -> String {
     let identity = &resumed.identity;
     let how = match resumed.verdict {
         Verdict::StaleTask => "taken up on the present content",
@@ -124,10 +242,14 @@ fn reply(resumed: &Resumed) -> Reply {
         .as_ref()
         .map(|source| format!(" from {}", source.session_id))
         .unwrap_or_default();
-    let summary = format!(
+    format!(
         "task {} {how} by {}:{}{from}",
         identity.task_id, resumed.agent, identity.session_id
-    );
+    )
+}
+
+fn reply(resumed: &Resumed) -> Reply {
+    let summary = said(resumed);
     let mut out = format!("{summary}\n");
     if let Some(changes) = &resumed.changes {
         out.push_str(&render::changed(changes, 12));

@@ -102,6 +102,9 @@ pub enum EngineError {
         /// The command that confirms exactly this.
         command: String,
     },
+    /// The command that was to go on with the task did not come to life.
+    #[error("{0}: the task stays where it is")]
+    NotBegun(String),
     /// The state machine refuses.
     #[error("task {task_id}: {refusal}")]
     Transition {
@@ -181,6 +184,7 @@ impl Explain for EngineError {
             Self::Changed(_) => "changed-since-shown",
             Self::Refused { judgement, .. } => judgement.verdict.code(),
             Self::NeedsConfirmation { .. } => "confirmation-needed",
+            Self::NotBegun(_) => "not-begun",
             Self::Transition { refusal, .. } => refusal.code(),
             Self::NotProved { .. } => "not-proved",
             Self::NoPlan(_) => "no-plan",
@@ -236,6 +240,7 @@ impl Explain for EngineError {
             Self::NoPlan(_) => {
                 "add one with `git takeup plan add 'COMMAND'`, or finish without proof with --no-checks"
             }
+            Self::NotBegun(_) => "nothing was changed; mend the command and take the task up again",
             Self::Damaged(_) => "`git takeup doctor` says what can be done",
             Self::Incomplete(_) => "mend what cannot be read and look again",
             Self::NeedsConfirmation { .. }
@@ -281,7 +286,8 @@ impl Explain for EngineError {
                 refusal: Refusal::ReviewPending,
                 ..
             } => Exit::Confirm,
-            Self::Transition { .. }
+            Self::NotBegun(_)
+            | Self::Transition { .. }
             | Self::NotProved { .. }
             | Self::NoPlan(_)
             | Self::Incomplete(_)

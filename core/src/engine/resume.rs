@@ -1,4 +1,6 @@
 //! `resume`: one session takes up what another left. One append decides; whoever comes second is told who was first.
+use std::path::Path;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -85,10 +87,35 @@ pub struct Resumed {
     pub wrote: bool,
 }
 
+/// Begins the session that takes a task up, in a work tree's folder, and returns the process that stands for it; `None`
+/// where it lived and is over. Fails with [`EngineError::NotBegun`] where it did not come to life.
+pub type Begin<'a> = dyn FnMut(&SessionRef, &Path) -> Result<Option<u32>, EngineError> + 'a;
+
 /// Takes a task up.
 pub fn resume(engine: &Engine<'_>, request: &ResumeRequest) -> Result<Resumed, EngineError> {
+    resume_with(engine, request, None)
+}
+
+/// Takes a task up for a session that begins with it, as a new one where the request names none.
+///
+/// `begin` is called once, when the take-up is allowed and confirmed and before anything is recorded. Where it fails, the
+/// source stays as it was. What the new session does to the tree meanwhile does not count: what was looked at before is taken
+/// up. Where another session was faster, the take-up fails after `begin`; what was begun is the caller's to end.
+pub fn resume_and_begin(
+    engine: &Engine<'_>,
+    request: &ResumeRequest,
+    begin: &mut Begin<'_>,
+) -> Result<Resumed, EngineError> {
+    resume_with(engine, request, Some(begin))
+}
+
+fn resume_with(
+    engine: &Engine<'_>,
+    request: &ResumeRequest,
+    begin: Option<&mut Begin<'_>>,
+) -> Result<Resumed, EngineError> {
     let site = Site::open(engine)?;
-    let error = match take_up(engine, request, &site) {
+    let error = match take_up(engine, request, &site, begin) {
         Ok(resumed) => return Ok(resumed),
         Err(error) => error,
     };
@@ -107,9 +134,14 @@ fn take_up(
     engine: &Engine<'_>,
     request: &ResumeRequest,
     site: &Site,
+    mut begin: Option<&mut Begin<'_>>,
 ) -> Result<Resumed, EngineError> {
     let to = request.to.as_deref();
     let mut caller = Caller::find(engine, to, request.agent.as_deref(), request.pid)?;
+    if begin.is_some() && to.is_none() {
+        // The calling session is not the one that begins.
+        caller.session = None;
+    }
     let keep = site.is_used() && request.confirm != Confirm::No;
     let look = site.look(engine, keep, request.verify)?;
     let mut made_up = None;
@@ -136,7 +168,8 @@ fn take_up(
                 SessionId::new(name.as_str())?,
             ));
         }
-        if let Some(answer) = attempt(engine, request, site, &caller, &look, &view)? {
+        if let Some(answer) = attempt(engine, request, site, &mut caller, &look, &view, &mut begin)?
+        {
             effects::settle(engine, site, &caller.actor())?;
             return Ok(answer);
         }
@@ -149,9 +182,10 @@ fn attempt(
     engine: &Engine<'_>,
     request: &ResumeRequest,
     site: &Site,
-    caller: &Caller,
+    caller: &mut Caller,
     look: &Look,
     view: &View,
+    begin: &mut Option<&mut Begin<'_>>,
 ) -> Result<Option<Resumed>, EngineError> {
     let target = caller.session.clone().ok_or(EngineError::SessionUnknown)?;
     if let Some(answer) = repeated(&view.state, request, &target)? {
@@ -167,6 +201,11 @@ fn attempt(
     )?;
     let task_id = candidate.identity.task_id.clone();
     permit(&candidate, request, &target)?;
+    if let Some(begin) = begin.take() {
+        let pid = begin(&target, &site.place().root)?;
+        caller.process = pid.map_or(Ok(None), |pid| engine.processes.identify(pid))?;
+        caller.process_named = true;
+    }
     // Work that only an agent's own store knows can be taken up where takeup was never used: the yes makes the ledger.
     site.make_tokens(engine)?;
 

@@ -112,3 +112,102 @@ fn tokens_in_commits_branches_and_reasons_are_not_shown_and_not_kept() {
     let kept = std::fs::read_to_string(scratch.repo().join(".git/takeup/journal.jsonl")).unwrap();
     assert!(!kept.contains(&token));
 }
+
+#[test]
+fn what_turns_the_direction_of_text_is_shown_to_nobody_and_kept_as_data() {
+    let scratch = scratch();
+    scratch
+        .takeup(&[
+            "start",
+            "t1",
+            "--session",
+            "s1",
+            "--allow",
+            "a.txt",
+            "--no-checks",
+        ])
+        .exits(0);
+    let name = "user\u{202e}gnp\u{200b}\u{1b}[2J.exe";
+    scratch.write(name, "x");
+    scratch.takeup(&["save", "--session", "s1"]).exits(0);
+    for words in [
+        &["evaluate", "--session", "s1"][..],
+        &["inspect"],
+        &["diff", "t1"],
+        &["show", "t1"],
+        &["review"],
+        &["show", name],
+        &["log", name],
+    ] {
+        let ran = scratch.takeup(words);
+        for hidden in ['\u{202e}', '\u{200b}', '\u{1b}'] {
+            assert!(!ran.stdout.contains(hidden), "{words:?}: {}", ran.stdout);
+            assert!(!ran.stderr.contains(hidden), "{words:?}: {}", ran.stderr);
+        }
+        let json = scratch.takeup(&[words, &["--json"]].concat());
+        assert!(
+            !json.stdout.contains('\u{202e}'),
+            "{words:?}: {}",
+            json.stdout
+        );
+    }
+    let found = scratch
+        .takeup(&["evaluate", "--session", "s1", "--json"])
+        .json();
+    // A path's control characters are written out; the rest of it is as it is.
+    assert_eq!(
+        found["data"]["outsideBoundary"][0]["path"],
+        name.replace('\u{1b}', "\\x1b")
+    );
+}
+
+#[test]
+fn a_plan_shows_its_commands_as_they_are_and_takes_its_options_anywhere() {
+    let scratch = scratch();
+    scratch.takeup(&["start", "t1", "--session", "s1"]).exits(0);
+    let command = "printf 'a  b   c'";
+    scratch
+        .takeup(&["plan", "add", command, "-s", "s1"])
+        .exits(0);
+    scratch
+        .takeup(&["plan", "--session", "s1", "add", "true"])
+        .exits(0);
+    scratch
+        .takeup(&["plan", "remove", "true", "--session", "s1", "--task", "t1"])
+        .exits(0);
+    let listed = scratch
+        .takeup(&["plan", "list", "-s", "s1"])
+        .exits(0)
+        .stdout;
+    assert!(
+        listed.contains(command) && listed.contains("1 check"),
+        "{listed}"
+    );
+    let found = scratch.takeup(&["evaluate", "-s", "s1"]).exits(1).stdout;
+    assert!(found.contains(command), "{found}");
+}
+
+#[test]
+fn a_boundary_that_can_name_nothing_is_refused_with_the_reason() {
+    let scratch = scratch();
+    for (glob, why) in [
+        ("/etc/passwd", "from the top"),
+        ("../other", "leads out"),
+        ("a//b", "empty parts"),
+        (".", "whole work tree"),
+        (":(top)a", "magic"),
+    ] {
+        for option in ["--allow", "--avoid"] {
+            let ran = scratch
+                .takeup(&[
+                    "start",
+                    "t1",
+                    "--session",
+                    "s1",
+                    &format!("{option}={glob}"),
+                ])
+                .exits(1);
+            assert!(ran.stderr.contains(why), "{glob}: {}", ran.stderr);
+        }
+    }
+}
