@@ -13,7 +13,7 @@
 //!
 //! # Limitations
 //!
-//! - Hooks named in the configuration were tried with a stand-in for git 2.54, not with that version.
+//! - Hooks named in the configuration are tested with a stand-in for git 2.54, and with a real one where a variable names it.
 //! - A kept hook sees `.takeup-kept` at the end of its own name. Where its text asks for its name it is not kept; the
 //!   answer says what to add by hand.
 //! - The input of `post-rewrite` is not read: which commits became which is not recorded, only where HEAD was and is.

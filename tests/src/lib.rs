@@ -73,8 +73,6 @@ impl Scratch {
     pub fn dress(&self, command: &mut Command) {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let mut paths = vec![self.path().join("bin")];
-        // Another git than the one on PATH: the folder it lies in.
-        paths.extend(std::env::var_os("TAKEUP_TEST_GIT").map(PathBuf::from));
         paths.extend(std::env::split_paths(&path));
         command
             .env_clear()
