@@ -16,6 +16,8 @@ use crate::process::Processes;
 pub enum WaitFor {
     /// Until one is over.
     Any,
+    /// Until one is over and did not complete, or all are over.
+    FirstFailure,
     /// Until all are over.
     All,
 }
@@ -32,7 +34,7 @@ pub struct Waited {
 /// How long is slept at most: a process table that cannot wake us is looked at this often.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
-/// Waits until one of the tasks, or all of them, are over, or the time is. Where `interrupt` is raised, the time is over
+/// Waits until as many of the tasks are over as asked for, or the time is. Where `interrupt` is raised, the time is over
 /// within a second.
 pub fn wait(
     store: &Store,
@@ -48,10 +50,14 @@ pub fn wait(
             .iter()
             .map(|id| look(store, id, processes))
             .collect::<Result<Vec<Seen>, _>>()?;
-        let mut over = tasks.iter().map(|seen| seen.record.state.is_over());
+        let is_over = |seen: &Seen| seen.record.state.is_over();
+        let failed =
+            |seen: &Seen| is_over(seen) && !matches!(seen.record.state, State::Completed { .. });
+        let all = tasks.iter().all(is_over);
         let done = match until {
-            WaitFor::Any => over.any(|over| over) || tasks.is_empty(),
-            WaitFor::All => over.all(|over| over),
+            WaitFor::Any => all || tasks.iter().any(is_over),
+            WaitFor::FirstFailure => all || tasks.iter().any(failed),
+            WaitFor::All => all,
         };
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let interrupted = interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed));

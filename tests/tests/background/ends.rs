@@ -141,7 +141,17 @@ fn one_any_or_all_can_be_waited_for() {
         .exits(6)
         .json();
     assert_eq!(waited["data"]["timedOut"], true);
+    // One that completed is no failure: the other is waited for. One that failed is.
+    let good = desk.sh("true");
+    desk.end(&good);
+    desk.bg(&["wait", "--first-failure", &slow, &good, "--timeout", "50ms"])
+        .exits(6);
+    desk.bg(&["wait", "--first-failure", &slow, &good, &fast])
+        .exits(1);
+    desk.bg(&["wait", "--first-failure", "--any", &good])
+        .exits(2);
     desk.open_gate();
+    desk.bg(&["wait", "--first-failure", &slow, &good]).exits(0);
     desk.bg(&["wait", &slow]).exits(0);
     desk.bg(&["wait", &slow, &fast]).exits(1);
     desk.bg(&["wait"]).exits(0);

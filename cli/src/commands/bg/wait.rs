@@ -23,8 +23,12 @@ pub(crate) struct Args {
     tasks: Vec<String>,
 
     /// Until one of them is over, not all
-    #[arg(long)]
+    #[arg(long, conflicts_with = "first_failure")]
     any: bool,
+
+    /// Until one of them is over and did not complete, or all are over
+    #[arg(long)]
+    first_failure: bool,
 
     /// Wait no longer than this
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
@@ -63,7 +67,13 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
             .map(|text| store.find(text))
             .collect::<Result<_, _>>()?
     };
-    let until = if args.any { WaitFor::Any } else { WaitFor::All };
+    let until = if args.any {
+        WaitFor::Any
+    } else if args.first_failure {
+        WaitFor::FirstFailure
+    } else {
+        WaitFor::All
+    };
     let waited = background::wait(
         &store,
         &ids,
