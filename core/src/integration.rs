@@ -14,6 +14,8 @@ pub struct EditPlan {
     pub edits: Vec<Edit>,
     /// What a person has to do or know besides.
     pub notes: Vec<String>,
+    /// Folders of ours that a removal takes away where its edits leave them empty, the outermost first.
+    pub folders: Vec<PathBuf>,
 }
 
 /// One edit of one file. `before` and `after` are the whole content; `None` is "no such file".

@@ -11,6 +11,7 @@ mod hooks;
 mod ledger;
 mod mcp;
 mod openclaw;
+mod opencode;
 mod sessions;
 mod start;
 
@@ -21,6 +22,8 @@ pub(crate) enum Bench {
     Bg(bg::Args),
     /// Listing sessions out of a generated OpenClaw database
     Openclaw(openclaw::Args),
+    /// Looking at many tasks of OpenCode++
+    Opencode(opencode::Args),
     /// Listing sessions out of a generated jcode home
     Sessions(sessions::Args),
     /// Reading the ledger, adding to it, the archive, and masking secrets
@@ -43,6 +46,7 @@ pub(crate) fn run(bench: Bench) -> anyhow::Result<()> {
     match bench {
         Bench::Bg(args) => bg::run(&args),
         Bench::Openclaw(args) => openclaw::run(&args),
+        Bench::Opencode(args) => opencode::run(&args),
         Bench::Sessions(args) => sessions::run(&args),
         Bench::Ledger(args) => ledger::run(&args),
         Bench::Mcp(args) => mcp::run(&args),

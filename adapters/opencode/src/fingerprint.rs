@@ -29,6 +29,9 @@ const NODE_LARGEST: u64 = 2 * 1024 * 1024 * 1024;
 /// The directory walk leaves out larger files.
 const WALK_LARGEST: u64 = 16 * 1024 * 1024;
 
+/// Files at the top that git reads whole wherever it compares, and waits for without end where a pipe stands in their place.
+const READ_BY_GIT: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
+
 const DIFF: &[&str] = &["diff", "--binary", "HEAD"];
 const STATUS: &[&str] = &["status", "--porcelain=v1", "-z", "--untracked-files=all"];
 const PATHSPEC: &[&str] = &[
@@ -110,6 +113,7 @@ impl PluginFingerprint {
 /// Where a look is not possible. A folder that is no repository, or has no commit, is not an error: the plugin then walks
 /// the folder, and so does this.
 pub fn fingerprint(root: &Path, env: &Env) -> Result<PluginFingerprint, FingerprintError> {
+    refuse_pipes(root)?;
     let mut blind = refuse_programs(root, env)?;
     let scratch = ScratchIndex::of(root, env)?;
     let Some(diff) = run(root, env, scratch.as_ref(), DIFF, PATHSPEC)? else {
@@ -143,6 +147,28 @@ pub fn fingerprint(root: &Path, env: &Env) -> Result<PluginFingerprint, Fingerpr
         on_bun: manifest.on_bun.as_deref().map(digest),
         blind,
     })
+}
+
+/// Refuses what git would open and wait for. Deeper in the tree its time limit has to do.
+#[expect(
+    clippy::filetype_is_file,
+    reason = "pipes and devices are what is looked for"
+)]
+fn refuse_pipes(root: &Path) -> Result<(), FingerprintError> {
+    for name in READ_BY_GIT {
+        let path = root.join(name);
+        let is_special = path.symlink_metadata().is_ok_and(|meta| {
+            let kind = meta.file_type();
+            !(kind.is_file() || kind.is_dir() || kind.is_symlink())
+        });
+        if is_special {
+            return Err(FingerprintError::Unreadable {
+                path,
+                source: io::Error::other("it is neither a file nor a folder nor a link"),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Looks for settings that make `git diff` run programs or hide changes. Those of the repository itself are refused: it

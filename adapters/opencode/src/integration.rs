@@ -95,7 +95,8 @@ fn remove_records(root: &Path, plan: &mut EditPlan) -> Result<(), AgentError> {
         .iter()
         .any(|item| item.identity.object.get(sidecar::OWN_KEY).is_none());
     let mut files = Vec::new();
-    let whole = list(&top, &mut files);
+    let mut folders = vec![top.clone()];
+    let whole = list(&top, &mut files, &mut folders);
     if foreign || !found.issues.is_empty() || !whole {
         plan.notes.push(format!(
             "{} holds records of others too; it stays",
@@ -103,6 +104,7 @@ fn remove_records(root: &Path, plan: &mut EditPlan) -> Result<(), AgentError> {
         ));
         return Ok(());
     }
+    plan.folders.append(&mut folders);
     files.sort();
     for path in files {
         let before = read(&path)?;
@@ -111,15 +113,18 @@ fn remove_records(root: &Path, plan: &mut EditPlan) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// Lists the files below a folder; tells whether it holds nothing else than some files.
-fn list(folder: &Path, files: &mut Vec<PathBuf>) -> bool {
+/// Lists the files and folders below a folder; tells whether it holds nothing else than some of those.
+fn list(folder: &Path, files: &mut Vec<PathBuf>, folders: &mut Vec<PathBuf>) -> bool {
     let Ok(entries) = folder.read_dir() else {
         return false;
     };
     entries.into_iter().all(|entry| {
         let Ok(entry) = entry else { return false };
         match entry.file_type() {
-            Ok(kind) if kind.is_dir() => list(&entry.path(), files),
+            Ok(kind) if kind.is_dir() => {
+                folders.push(entry.path());
+                list(&entry.path(), files, folders)
+            }
             Ok(kind) if !kind.is_symlink() && files.len() < MOST_RECORDS => {
                 files.push(entry.path());
                 true
@@ -254,8 +259,12 @@ mod tests {
         let plan = adapter.uninstall(&repo.env, &scope).unwrap();
         assert_eq!((plan.edits.len(), plan.notes.len()), (1, 1));
         std::fs::remove_file(foreign).unwrap();
-        apply(&adapter.uninstall(&repo.env, &scope).unwrap());
-        repo.sh("find .agent-context .opencode -depth -type d -empty -delete");
+        let plan = adapter.uninstall(&repo.env, &scope).unwrap();
+        apply(&plan);
+        for folder in plan.folders.iter().rev() {
+            std::fs::remove_dir(folder).unwrap();
+        }
+        repo.sh("find .opencode -depth -type d -empty -delete");
         assert_eq!(repo.output("git status --porcelain; ls -A"), before);
     }
 

@@ -28,6 +28,9 @@ pub enum ReadError {
 
 /// How long is waited for a lock of the owner.
 const BUSY: Duration = Duration::from_secs(1);
+/// How much of a database is kept in memory, in kilobytes with the sign that `SQLite` wants for that unit: the pages between
+/// one session's events and the next are not read anew.
+const CACHE: i32 = -16_384;
 /// The longest text or blob that is accepted, in bytes.
 const LONGEST: i32 = 64 << 20;
 /// Steps of `SQLite`'s machine between two looks at the bound.
@@ -133,6 +136,7 @@ fn connect(database: &Path, way: Way) -> Result<(Connection, Connected), ReadErr
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
     let mut db = Connection::open_with_flags(uri(database, way), flags)?;
     db.busy_timeout(BUSY)?;
+    db.pragma_update(None, "cache_size", CACHE)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;

@@ -205,6 +205,9 @@ pub fn uninstall(
             left.push(name.as_str());
         }
     }
+    for made in plan.folders.iter().rev() {
+        let _gone = std::fs::remove_dir(made);
+    }
     hand_on(&folder, &left)?;
     if folder.exists() {
         std::fs::remove_dir_all(&folder)
@@ -393,7 +396,7 @@ mod tests {
                     after: Some(after.into()),
                     mode: 0o600,
                 }],
-                notes: Vec::new(),
+                ..EditPlan::default()
             }
         }
     }

@@ -161,3 +161,16 @@ fn blindness_is_named() {
     sh("echo a > a; git update-index --assume-unchanged a; echo c > a");
     assert!(overlooked(root, &env).unwrap().unwrap().contains("\"a\""));
 }
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_that_git_reads_is_an_error() {
+    for name in READ_BY_GIT {
+        let repo = crate::testing::Repo::new();
+        repo.sh(&format!("mkfifo {name}"));
+        let taken = fingerprint(&repo.place.root, &repo.env);
+        assert!(
+            matches!(&taken, Err(FingerprintError::Unreadable { path, .. }) if path.ends_with(name)),
+            "{taken:?}"
+        );
+    }
+}
