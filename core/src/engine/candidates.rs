@@ -99,7 +99,7 @@ impl<'a> Gatherer<'a> {
                     .iter()
                     .any(|task| task.session == session.session);
             if counts && !told {
-                found.push(self.of_session(view, session));
+                found.push(self.of_session(view, session)?);
             }
         }
         found.sort_by(|a, b| {
@@ -234,8 +234,12 @@ impl<'a> Gatherer<'a> {
     }
 
     /// Judges a session that no task of the ledger knows: by what our hook recorded, else by the agent's own snapshot.
-    fn of_session(&self, view: &View, session: &Session) -> Candidate {
+    fn of_session(&self, view: &View, session: &Session) -> Result<Candidate, EngineError> {
         let recorded = view.state.session(&session.session);
+        // The agent's store knows a folder; what our hook recorded knows whether it is still the same place.
+        let whereabouts = recorded.map_or(Ok(Whereabouts::Same), |record| {
+            self.site.whereabouts(&record.place)
+        })?;
         let latest = recorded.and_then(|record| record.latest.as_ref());
         let liveness = self.liveness(
             &session.session,
@@ -245,15 +249,20 @@ impl<'a> Gatherer<'a> {
             recorded.and_then(|record| record.closing.as_ref()),
         );
         let content = match (latest, &session.snapshot_tree) {
-            (None, Some(tree)) => self.content_of_tree(tree),
-            (latest, _) => self.content(Whereabouts::Same, latest),
+            (None, Some(tree)) if whereabouts == Whereabouts::Same => self.content_of_tree(tree),
+            (latest, _) => self.content(whereabouts, latest),
         };
+        let left = latest.map(|recorded| &recorded.tree);
         let facts = Facts {
             status: Status::Active,
             resumed_to: None,
-            whereabouts: Whereabouts::Same,
+            whereabouts,
+            // What lies elsewhere did not move.
+            movement: movement(
+                left.filter(|_| content != Content::NotCompared),
+                &self.look.record,
+            ),
             content,
-            movement: movement(latest.map(|recorded| &recorded.tree), &self.look.record),
             review: None,
             liveness,
             open_effects: session.open_effects.len(),
@@ -289,7 +298,7 @@ impl<'a> Gatherer<'a> {
         let effects = session.open_effects.clone();
         let source = Source::Session;
         let agent = session.session.agent.clone();
-        self.candidate(
+        Ok(self.candidate(
             identity,
             agent,
             &facts,
@@ -299,7 +308,7 @@ impl<'a> Gatherer<'a> {
             effects,
             0,
             source,
-        )
+        ))
     }
 
     /// Judges a task in an agent's own format, by our rules.

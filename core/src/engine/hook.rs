@@ -64,6 +64,8 @@ fn record_event(engine: &Engine<'_>, site: &Site, said: &HookEvent) -> Result<()
     } else {
         None
     };
+    // A work tree that was added since: takeup is used in its repository, so it is here too.
+    site.make_tokens(engine)?;
     let place = site.place_record()?;
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
