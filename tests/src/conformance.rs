@@ -61,7 +61,7 @@ impl Expected {
             }
             expected.status = exception.status.or(expected.status);
             expected.issues = exception.issues.clone().unwrap_or(expected.issues);
-            expected.lacks.push(exception.lacks);
+            expected.lacks.extend(exception.lacks);
         }
         for fact in corpus.notes(format).lacks.keys() {
             if facts::without(*fact, &mut expected.reasons) {
@@ -199,7 +199,14 @@ fn play(
         Some(_) => {}
     }
     same("the skill", &answer, &faces::skill(&stage))?;
-    let (told, text) = faces::notice(&stage);
+    let (mut told, mut text) = faces::notice(&stage);
+    for _ in 0..4 {
+        // On a busy machine a hook gives up.
+        if !text.is_empty() || answer.candidates.is_empty() {
+            break;
+        }
+        (told, text) = faces::notice(&stage);
+    }
     let due = matches!(
         expected.verdict(),
         Some(Verdict::ResumeVerification | Verdict::StaleTask | Verdict::HumanReview)

@@ -1,5 +1,12 @@
-//! A process that stands for an agent: it may have a database open, says `ready`, and runs until its input ends.
-use std::io::{Read as _, Write as _};
+//! A process that stands for an agent: it may have a database open, says `ready`, runs what it is told by the shell, a
+//! line each, answers `done`, and ends when its input ends.
+use std::io::{BufRead as _, Write as _};
+use std::process::{Command, Stdio};
+
+fn say(word: &str) {
+    println!("{word}");
+    std::io::stdout().flush().expect("somebody reads");
+}
 
 fn main() {
     let database = std::env::args_os().nth(1).map(|path| {
@@ -12,9 +19,16 @@ fn main() {
         assert!(count > 0, "the database has tables");
         database
     });
-    println!("ready");
-    std::io::stdout().flush().expect("somebody reads");
-    let mut input = Vec::new();
-    let _ended = std::io::stdin().read_to_end(&mut input);
+    say("ready");
+    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+        let status = Command::new("sh")
+            .args(["-uc", &line])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .status()
+            .expect("a shell can be started");
+        assert!(status.success(), "{line}: {status}");
+        say("done");
+    }
     drop(database);
 }

@@ -59,8 +59,12 @@ pub struct Scenario {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Group {
+    /// The stores of agents that have our hooks.
+    Hooked,
     /// The agents' own stores: every format but the ledger and the records of OpenCode++.
     Stores,
+    /// Those in which the content is recorded at the end of a turn, and not before.
+    Turns,
     /// Every format but the ledger.
     Others,
     /// The one of this name.
@@ -73,6 +77,8 @@ impl Group {
         match self {
             Self::One(one) => one == format,
             Self::Stores => !format.holds_statuses(),
+            Self::Hooked => format.is_hooked(),
+            Self::Turns => format.records_turns(),
             Self::Others => format != Format::Ledger,
         }
     }
@@ -82,8 +88,8 @@ impl Group {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exception {
-    /// The fact that the format cannot carry.
-    pub lacks: Fact,
+    /// The fact that the format cannot carry; none where it is only an exception among those of its group.
+    pub lacks: Option<Fact>,
     /// Every reason that holds there.
     pub reasons: Option<Vec<ReasonCode>>,
     /// The status that is recorded there.

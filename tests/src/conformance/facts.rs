@@ -18,22 +18,41 @@ pub enum Format {
     Openclaw,
     /// OpenClaw's files up to 2026.7.1.
     OpenclawFiles,
+    /// jcode's home, with our hooks.
+    JcodeHooks,
+    /// OpenClaw's databases, with our plugin.
+    OpenclawPlugin,
 }
 
 impl Format {
     /// Every format, in the order of the table.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Ledger,
         Self::Sidecar,
         Self::Opencode,
         Self::Jcode,
         Self::Openclaw,
         Self::OpenclawFiles,
+        Self::JcodeHooks,
+        Self::OpenclawPlugin,
     ];
 
     /// Tells whether a task has a recorded status there; elsewhere a session is simply there.
     pub const fn holds_statuses(self) -> bool {
         matches!(self, Self::Ledger | Self::Sidecar)
+    }
+
+    /// Tells whether our hooks are in the agent.
+    pub const fn is_hooked(self) -> bool {
+        matches!(self, Self::JcodeHooks | Self::OpenclawPlugin)
+    }
+
+    /// Tells whether the content is recorded at the end of a turn, and not before.
+    pub const fn records_turns(self) -> bool {
+        matches!(
+            self,
+            Self::Opencode | Self::JcodeHooks | Self::OpenclawPlugin
+        )
     }
 
     /// Returns the name on the command line and in the corpus.
@@ -45,6 +64,8 @@ impl Format {
             Self::Jcode => "jcode",
             Self::Openclaw => "openclaw",
             Self::OpenclawFiles => "openclaw-files",
+            Self::JcodeHooks => "jcode-hooks",
+            Self::OpenclawPlugin => "openclaw-plugin",
         }
     }
 }

@@ -7,6 +7,21 @@ use super::corpus::{Corpus, Scenario};
 use super::facts::{Fact, Format};
 use super::{Cell, Expected};
 
+/// What `tests/tests/conformance/round_trips.rs` tries.
+const ROUND_TRIPS: &str = "
+## There and back
+
+| From | over | back in | Held | Not held there |
+|---|---|---|---|---|
+| the ledger | the records of OpenCode++ | the ledger | task, title, session, status in each of five, boundary, checks, an open question | \
+runs of checks, notes, provenance |
+| the records of OpenCode++ | the ledger | the records of OpenCode++ | every field of the identity but those a take-up \
+changes, the run whole | – |
+| the ledger | a session of jcode | what is recovered of it | the document, line by line; folder; the session is closed | \
+everything that is not in the document |
+| the ledger | what `opencode import` is given | a session of OpenCode | the same | the same |
+";
+
 /// Returns the word for a verdict in a table.
 const fn word(verdict: Option<Verdict>) -> &'static str {
     match verdict {
@@ -124,6 +139,7 @@ pub fn document(corpus: &Corpus) -> String {
             let _row = writeln!(out, " {} |", codes.join(", "));
         }
     }
+    out.push_str(ROUND_TRIPS);
     out.push_str("\n## What a format cannot carry\n");
     for format in Format::ALL {
         let notes = corpus.notes(format);

@@ -2,8 +2,9 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
+use takeup_core::ledger::Ledger;
 use takeup_core::time::{Clock as _, SystemClock, Time};
 
 use super::story::Step;
@@ -31,8 +32,15 @@ pub struct Stage {
     /// The place, as the story goes.
     pub place: PathBuf,
     stand_in: PathBuf,
-    processes: BTreeMap<String, Child>,
-    strangers: Vec<Child>,
+    processes: BTreeMap<String, Process>,
+    strangers: Vec<Process>,
+}
+
+/// A process that stands for a session, and its answers.
+#[derive(Debug)]
+struct Process {
+    child: Child,
+    answers: BufReader<ChildStdout>,
 }
 
 impl Stage {
@@ -85,14 +93,14 @@ impl Stage {
     /// Starts the process of a session in the place, with a database open or none. Returns its number.
     pub fn begin(&mut self, who: &str, database: Option<&Path>) -> u32 {
         let child = self.start(database);
-        let pid = child.id();
+        let pid = child.child.id();
         if let Some(mut before) = self.processes.insert(who.to_owned(), child) {
             end(&mut before);
         }
         pid
     }
 
-    fn start(&self, database: Option<&Path>) -> Child {
+    fn start(&self, database: Option<&Path>) -> Process {
         let mut command = Command::new(&self.stand_in);
         self.scratch.dress(&mut command);
         let mut child = command
@@ -102,13 +110,48 @@ impl Stage {
             .stdout(Stdio::piped())
             .spawn()
             .expect("the stand-in can be started");
-        let mut line = String::new();
         let output = child.stdout.take().expect("its output is piped");
-        BufReader::new(output)
-            .read_line(&mut line)
-            .expect("the stand-in speaks");
-        assert_eq!(line, "ready\n", "the stand-in could not begin");
-        child
+        let mut process = Process {
+            child,
+            answers: BufReader::new(output),
+        };
+        assert_eq!(process.answer(), "ready\n", "the stand-in could not begin");
+        process
+    }
+
+    /// Lets the process of a session run a command by the shell.
+    pub fn lets(&mut self, who: &str, command: &str) {
+        let process = self
+            .processes
+            .get_mut(who)
+            .unwrap_or_else(|| panic!("{who} has no process"));
+        let input = process.child.stdin.as_mut().expect("its input is piped");
+        writeln!(input, "{command}").expect("the stand-in reads");
+        assert_eq!(process.answer(), "done\n", "{command}");
+    }
+
+    /// Does what a hook is called for until the ledger has it: on a busy machine a hook gives up.
+    pub fn recorded(&mut self, mut call: impl FnMut(&mut Self)) {
+        let before = self.seq();
+        for _ in 0..8 {
+            call(self);
+            if self.seq() > before {
+                return;
+            }
+        }
+        panic!("the hook recorded nothing");
+    }
+
+    /// Returns our ledger of the place.
+    pub fn ledger(&self) -> Ledger {
+        let common = self
+            .scratch
+            .git_in(&self.place, &["rev-parse", "--git-common-dir"]);
+        Ledger::at(self.place.join(common).join("takeup"))
+    }
+
+    fn seq(&self) -> u64 {
+        self.ledger().read().expect("the ledger can be read").seq
     }
 
     /// Kills the process of a session.
@@ -120,16 +163,16 @@ impl Stage {
 
     /// Lets the process of a session end by itself.
     pub fn close(&mut self, who: &str) {
-        if let Some(mut child) = self.processes.remove(who) {
-            drop(child.stdin.take());
-            child.wait().expect("the stand-in ends");
+        if let Some(mut process) = self.processes.remove(who) {
+            drop(process.child.stdin.take());
+            process.child.wait().expect("the stand-in ends");
         }
     }
 
     /// Starts a process that has nothing to do with anybody. Returns its number.
     pub fn stranger(&mut self) -> u32 {
         let child = self.start(None);
-        let pid = child.id();
+        let pid = child.child.id();
         self.strangers.push(child);
         pid
     }
@@ -178,9 +221,19 @@ impl Drop for Stage {
     }
 }
 
-fn end(child: &mut Child) {
-    let _killed = child.kill();
-    let _ended = child.wait();
+impl Process {
+    fn answer(&mut self) -> String {
+        let mut line = String::new();
+        self.answers
+            .read_line(&mut line)
+            .expect("the stand-in speaks");
+        line
+    }
+}
+
+fn end(process: &mut Process) {
+    let _killed = process.child.kill();
+    let _ended = process.child.wait();
 }
 
 /// Writes a file with its folders.

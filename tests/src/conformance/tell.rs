@@ -1,8 +1,9 @@
 //! Tellers: each writes a story down in one format, as its description says and the real programs do.
+mod hooked;
 mod jcode;
 mod ledger;
 mod openclaw;
-mod opencode;
+pub mod opencode;
 mod sidecar;
 
 use takeup_core::ids::SessionRef;
@@ -39,6 +40,8 @@ pub fn teller(format: Format) -> Box<dyn Teller> {
         Format::Jcode => Box::new(jcode::Jcode::default()),
         Format::Openclaw => Box::new(openclaw::Openclaw::databases()),
         Format::OpenclawFiles => Box::new(openclaw::Openclaw::files()),
+        Format::JcodeHooks => Box::new(hooked::Hooked::new(jcode::Jcode::default())),
+        Format::OpenclawPlugin => Box::new(hooked::Hooked::new(openclaw::Openclaw::databases())),
     }
 }
 

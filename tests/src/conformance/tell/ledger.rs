@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use takeup_core::identity::Identity;
 use takeup_core::ids::SessionRef;
-use takeup_core::ledger::{Actor, Change, Ledger, Transition};
+use takeup_core::ledger::{Actor, Change, Transition};
 use takeup_core::review::{Decision, ReviewState};
 use takeup_core::status::{self, Event, Status};
 use takeup_core::time::SystemClock;
@@ -67,13 +67,13 @@ impl Teller for Ledgers {
             Deed::Calls { tool, argument } => {
                 let said = serde_json::json!({"sessionID": who, "directory": stage.root(), "tool": tool,
                     "argument": argument});
-                hook(stage, "tool-start", &said.to_string());
+                stage.recorded(|stage| hook(stage, "tool-start", &said.to_string()));
             }
             Deed::Dies(aftermath) => dies(stage, who, *aftermath),
             Deed::Ends => {
                 if status_of(stage, who).is_closed() {
                     let said = serde_json::json!({"sessionID": who, "directory": stage.root()});
-                    hook(stage, "session-end", &said.to_string());
+                    stage.recorded(|stage| hook(stage, "session-end", &said.to_string()));
                 } else {
                     run(stage, &[&["save", "--end"][..], &of].concat());
                 }
@@ -193,7 +193,7 @@ impl Ledgers {
 
 /// Returns the status of the identity of a session, or of the only one there is.
 fn status_of(stage: &Stage, who: &str) -> Status {
-    let view = ledger(stage).read().expect("the ledger can be read");
+    let view = stage.ledger().read().expect("the ledger can be read");
     let entry = view.state.tasks.get(&crate::ledger::task_id(TASK));
     let identities = entry.map_or(&[][..], |entry| &entry.identities);
     identities
@@ -203,15 +203,8 @@ fn status_of(stage: &Stage, who: &str) -> Status {
         .map_or_else(|| panic!("{who} holds no task"), |identity| identity.status)
 }
 
-fn ledger(stage: &Stage) -> Ledger {
-    let common = stage
-        .scratch
-        .git_in(&stage.place, &["rev-parse", "--git-common-dir"]);
-    Ledger::at(stage.place.join(common).join("takeup"))
-}
-
 fn journal(stage: &Stage) -> std::path::PathBuf {
-    ledger(stage).dir().join("journal.jsonl")
+    stage.ledger().dir().join("journal.jsonl")
 }
 
 /// Hands an event over to the hook that an agent's plugin calls.
@@ -290,7 +283,8 @@ fn put(
     operation: &str,
     change: impl Fn(&takeup_core::ledger::View) -> Option<Change>,
 ) {
-    let committed = ledger(stage)
+    let committed = stage
+        .ledger()
         .transact(&SystemClock, Duration::from_mins(1), |view| {
             let changes = change(view).into_iter().collect();
             let transition = Transition {

@@ -1,7 +1,7 @@
 //! OpenCode's database as 1.18.33 leaves it: sessions, messages, parts and todos, with the tree ids of its snapshots. A
 //! session's process has the database open, as OpenCode's has.
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use takeup_core::ids::SessionRef;
@@ -134,14 +134,58 @@ fn id(who: &str) -> String {
 }
 
 fn path(stage: &Stage) -> PathBuf {
-    stage
-        .scratch
-        .home()
-        .join(".local/share/opencode/opencode.db")
+    of_home(&stage.scratch.home())
+}
+
+fn of_home(home: &Path) -> PathBuf {
+    home.join(".local/share/opencode/opencode.db")
 }
 
 fn open(stage: &Stage) -> Connection {
-    let path = path(stage);
+    open_at(&path(stage))
+}
+
+/// Puts a session that `opencode import` is given into the database of a home, and returns its id.
+pub fn import(home: &Path, session: &Value) -> String {
+    let db = open_at(&of_home(home));
+    let info = &session["info"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let id = text(&info["id"]);
+    db.execute(
+        "insert into session (id, project_id, slug, directory, title, version, time_created, time_updated)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        (
+            &id,
+            text(&info["projectID"]),
+            text(&info["slug"]),
+            text(&info["directory"]),
+            text(&info["title"]),
+            text(&info["version"]),
+            info["time"]["created"].as_i64(),
+            info["time"]["updated"].as_i64(),
+        ),
+    )
+    .expect("every field is there");
+    for message in session["messages"].as_array().into_iter().flatten() {
+        let at = message["info"]["time"]["created"].as_i64();
+        let number = text(&message["info"]["id"]);
+        db.execute(
+            "insert into message values (?1, ?2, ?3, ?3, ?4)",
+            (&number, &id, at, message["info"].to_string()),
+        )
+        .expect("every field is there");
+        for part in message["parts"].as_array().into_iter().flatten() {
+            db.execute(
+                "insert into part values (?1, ?2, ?3, ?4, ?4, ?5)",
+                (text(&part["id"]), &number, &id, at, part.to_string()),
+            )
+            .expect("every field is there");
+        }
+    }
+    id
+}
+
+fn open_at(path: &Path) -> Connection {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).expect("a folder can be made");
     }
