@@ -180,9 +180,12 @@ fn answered() -> u8 {
         ColorWhen::Always => anstream::ColorChoice::Always.write_global(),
         ColorWhen::Never => anstream::ColorChoice::Never.write_global(),
     }
-    let context = Context::of_process(cli.global.json, cli.global.no_input);
+    let mut context = Context::of_process(cli.global.json, cli.global.no_input);
     let (word, outcome) = match cli.command {
-        Some(command) => (command.word(), command.run(&context)),
+        Some(command) => {
+            context.operation = command.word();
+            (command.word(), command.run(&context))
+        }
         None => (
             "overview",
             commands::overview::run(commands::overview::Args { all: cli.all }, &context),

@@ -22,6 +22,8 @@ pub(crate) struct Context {
     pub agents: Vec<Box<dyn Agent>>,
     /// The settings in effect, read when they are first asked for.
     settings: OnceLock<Settings>,
+    /// The command's word.
+    pub operation: &'static str,
     /// The masks for secrets of the environment, made when they are first needed.
     masker: OnceLock<Masker>,
     /// Raised when nobody waits for the answer any more.
@@ -47,6 +49,7 @@ impl Context {
             processes: Box::new(process::system()),
             agents: crate::agents::all(),
             settings: OnceLock::new(),
+            operation: "takeup",
             masker: OnceLock::new(),
             interrupt: None,
             json,
@@ -62,6 +65,7 @@ impl Context {
             processes: &*self.processes,
             agents: &self.agents,
             settings: self.settings(),
+            operation: self.operation,
             masker: &self.masker,
             interrupt: self.interrupt.as_deref(),
         }

@@ -69,6 +69,8 @@ pub struct Engine<'a> {
     pub agents: &'a [Box<dyn Agent>],
     /// The settings in effect.
     pub settings: &'a Settings,
+    /// What is being done, in a word, for those who wait for the ledger's lock.
+    pub operation: &'a str,
     /// The masks for secrets of that environment, made when they are first needed.
     pub masker: &'a OnceLock<Masker>,
     /// Raised by the caller to end a look at the tree early: nothing is recorded then.

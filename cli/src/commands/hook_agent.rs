@@ -53,12 +53,14 @@ fn answer(
 ) -> Option<String> {
     let agents = crate::agents::all();
     let processes = process::system();
+    let operation = format!("hook {agent} {event}");
     let engine = Engine {
         env,
         clock: &SystemClock,
         processes: &processes,
         agents: &agents,
         settings,
+        operation: &operation,
         masker: &std::sync::OnceLock::new(),
         interrupt: None,
     };

@@ -85,6 +85,7 @@ impl Call {
     /// Makes the context in which the command runs: it answers as data and asks nobody by itself.
     pub(super) fn context(&self) -> Context {
         let mut context = Context::of(self.env.clone(), true, true);
+        context.operation = "mcp";
         context.interrupt.clone_from(&self.interrupt);
         context
     }

@@ -29,7 +29,7 @@ impl Site {
     pub fn open(engine: &Engine<'_>) -> Result<Self, EngineError> {
         let repository = Repository::discover(engine.env, &engine.env.cwd)?;
         let tokens = repository::tokens(repository.place())?;
-        let ledger = Ledger::at(repository.place().state());
+        let ledger = Ledger::at(repository.place().state()).during(engine.operation);
         let view = ledger.read()?;
         Ok(Self {
             repository,

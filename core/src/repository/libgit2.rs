@@ -350,7 +350,11 @@ pub(super) fn real_start(start: &Path) -> Result<PathBuf, RepositoryError> {
         return Err(RepositoryError::NoFolder);
     }
     std::fs::canonicalize(start).map_err(|source| {
-        if source.kind() == std::io::ErrorKind::NotFound {
+        // Below a file there is no folder either.
+        if matches!(
+            source.kind(),
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+        ) {
             RepositoryError::NotARepository {
                 start: start.to_path_buf(),
             }

@@ -270,3 +270,31 @@ fn a_live_session_holds_every_task_it_began() {
         assert_eq!(candidate(&answer, task, "s1")["verdict"], "in-use");
     }
 }
+
+#[test]
+fn who_waits_for_the_ledger_is_told_what_holds_it() {
+    if !cfg!(debug_assertions) {
+        println!("skipped: fault points exist in builds with debug assertions only");
+        return;
+    }
+    let scratch = left();
+    let gate = scratch.path().join("gate");
+    let mut holder = scratch.program_in(&scratch.repo());
+    holder
+        .args(["note", "held", "--session", "s1"])
+        .env(
+            "TAKEUP_FAULT",
+            format!("journal-open:before=pause={}", gate.display()),
+        )
+        .stdout(Stdio::null());
+    let mut holder = holder.spawn().unwrap();
+    let waiting = scratch.path().join("gate.waiting");
+    while !waiting.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let ran = scratch.takeup(&["save", "--session", "s1"]);
+    std::fs::write(&gate, "").unwrap();
+    assert!(holder.wait().unwrap().success());
+    assert_eq!(ran.code, 6, "{}", ran.stderr);
+    assert!(ran.stderr.contains("note"), "{}", ran.stderr);
+}

@@ -115,11 +115,15 @@ fn what_does_not_exist_is_an_error_of_the_right_kind() {
     }
     let missing = client.fails("takeup_inspect", json!({"task": "no-such"}), "no-such-task");
     assert_eq!(missing["exit"], 4);
-    client.fails(
-        "takeup_inspect",
-        json!({"repository": "/nowhere/at/all"}),
-        "not-a-repository",
-    );
+    // Nothing there, and nothing that could be there.
+    for gone in ["gone/at/all", "repo/a.txt/at/all"] {
+        let gone = scratch.path().join(gone);
+        client.fails(
+            "takeup_inspect",
+            json!({"repository": gone.to_str().unwrap()}),
+            "not-a-repository",
+        );
+    }
     // An argument is never an option of the command, however it looks.
     client.fails(
         "takeup_inspect",
