@@ -58,3 +58,10 @@ pub fn main() -> ExitCode {
 pub fn command() -> clap::Command {
     <args::Cli as clap::CommandFactory>::command()
 }
+
+/// Lets the MCP server answer the messages of a client that stand in `input`, in an environment; the answers go nowhere. For
+/// tests that try every kind of input.
+#[cfg(feature = "mcp")]
+pub fn answer_client(input: &[u8], env: takeup_core::env::Env) {
+    mcp::answer_client(input, env);
+}

@@ -63,3 +63,21 @@ pub(crate) fn serve(context: &Context) -> Result<Reply, Failure> {
         Err(error) => Err(failed(&error)),
     }
 }
+
+/// Answers the messages of a client that stand in `input`, into nothing.
+pub(crate) fn answer_client(input: &[u8], env: takeup_core::env::Env) {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    else {
+        return;
+    };
+    let context = Context::of(env, true, true);
+    let read = std::io::Cursor::new(input.to_vec());
+    let _ended = runtime.block_on(opening::serve_on(
+        server::Server::new(&context),
+        read,
+        Vec::new(),
+    ));
+    runtime.shutdown_timeout(LAST_CALLS);
+}

@@ -3,7 +3,7 @@ mod registry;
 
 use std::path::PathBuf;
 
-pub use registry::{Done, IntegrationError, install, uninstall};
+pub use registry::{Done, IntegrationError, damaged, install, uninstall};
 
 use serde::{Deserialize, Serialize};
 

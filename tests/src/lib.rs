@@ -10,6 +10,7 @@
 pub mod conformance;
 pub mod fingerprint;
 pub mod ledger;
+pub mod readers;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

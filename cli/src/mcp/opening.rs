@@ -7,12 +7,22 @@ use rmcp::model::{
 use rmcp::service::{QuitReason, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
 use rmcp::transport::{Transport, async_rw::AsyncRwTransport, stdio_pipes};
 use rmcp::{RoleServer, ServiceExt as _};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::server::Server;
 
 /// Serves the client on standard input and output until its input ends.
 pub(super) async fn serve(server: Server) -> Result<(), String> {
     let (read, write) = stdio_pipes();
+    serve_on(server, read, write).await
+}
+
+/// Serves the client at the other end of these until `read` ends.
+pub(super) async fn serve_on(
+    server: Server,
+    read: impl AsyncRead + Send + Unpin + 'static,
+    write: impl AsyncWrite + Send + Unpin + 'static,
+) -> Result<(), String> {
     let transport = Opening {
         inner: AsyncRwTransport::new_server(read, write),
         settled: false,

@@ -2,13 +2,22 @@
 use super::{Finding, Scene};
 use crate::agent::SessionQuery;
 use crate::engine::Engine;
-use crate::integration::{IntegrationState, Scope};
+use crate::integration::{self, IntegrationState, Scope};
 use crate::ledger::View;
 use crate::process::Liveness;
 use crate::repository::discover;
 use crate::text;
 
 pub(super) fn integrations(engine: &Engine<'_>, found: &mut Vec<Finding>) {
+    for issue in integration::damaged(engine.env) {
+        found.push(
+            Finding::warn(
+                "integrations",
+                format!("{}: {}", issue.path.display(), issue.message),
+            )
+            .advice("what was there before an integration is not known any more; its own part can still be taken out by hand"),
+        );
+    }
     let mut scopes = vec![Scope::User];
     if let Ok(place) = discover(engine.env, &engine.env.cwd) {
         scopes.push(Scope::Project { root: place.root });

@@ -136,6 +136,16 @@ pub(super) fn records(scene: &Scene<'_>, found: &mut Vec<Finding>) -> Option<Vie
         };
         found.push(finding.remedy(Remedy::RewriteSnapshot { path: path.clone() }));
     }
+    let spare = Ledger::at(&path).examine().unwrap_or_default();
+    for issue in spare.iter().filter(|issue| !view.issues.contains(issue)) {
+        found.push(
+            Finding::warn(
+                "ledger-spare",
+                format!("{}: {}", issue.path.display(), issue.message),
+            )
+            .advice("it is needed for a task in the archive, or after further damage, alone; nothing else rests on it"),
+        );
+    }
     if view.issues.is_empty() {
         let tasks = view.state.tasks.len();
         found.push(Finding::ok(

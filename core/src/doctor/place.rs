@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{Finding, Remedy, Scene};
 use crate::engine::Engine;
 use crate::error::Explain as _;
+use crate::issue::IssueKind;
 use crate::ledger::View;
 use crate::repository::{Repository, RepositoryError, known_places, whereabouts};
 use crate::text;
@@ -13,14 +14,17 @@ use crate::verdict::Whereabouts;
 pub(super) fn known(engine: &Engine<'_>, found: &mut Vec<Finding>) {
     let places = known_places(engine.env);
     for issue in &places.issues {
-        found.push(
-            Finding::fail(
-                "places",
-                format!("{}: {}", issue.path.display(), issue.message),
-            )
-            .advice("it is made anew as places are used; `--fix` moves the damaged one aside")
-            .remedy(move_aside(&issue.path)),
+        let finding = Finding::fail(
+            "places",
+            format!("{}: {}", issue.path.display(), issue.message),
         );
+        found.push(if issue.kind == IssueKind::UnknownVersion {
+            finding.advice("a newer takeup wrote it: use that one; it is left as it is")
+        } else {
+            finding
+                .advice("it is made anew as places are used; `--fix` moves the damaged one aside")
+                .remedy(move_aside(&issue.path))
+        });
     }
     let gone = places.items.iter().filter(|place| place.gone).count();
     if gone > 0 {

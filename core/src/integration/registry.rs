@@ -216,6 +216,31 @@ pub fn uninstall(
     Ok(done)
 }
 
+/// Returns the records of what was there before integrations that cannot be read. Changes nothing.
+pub fn damaged(env: &Env) -> Vec<Issue> {
+    let Some(all) = state_dir(env).map(|state| state.join("installed")) else {
+        return Vec::new();
+    };
+    let folders = match std::fs::read_dir(&all) {
+        Ok(folders) => folders,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
+        Err(error) => return vec![Issue::new(&all, IssueKind::Unreadable, error.to_string())],
+    };
+    let mut issues: Vec<Issue> = folders
+        .filter_map(|folder| match read(&folder.ok()?.path()) {
+            Err(IntegrationError::Damaged(issue)) => Some(issue),
+            Ok(_)
+            | Err(
+                IntegrationError::NoStateFolder
+                | IntegrationError::Moved(_)
+                | IntegrationError::File(_),
+            ) => None,
+        })
+        .collect();
+    issues.sort_by(|one, other| one.path.cmp(&other.path));
+    issues
+}
+
 /// Gives folders that hold something of another installation to that one: its removal is the last to leave them. `left` is
 /// ordered from the innermost to the outermost.
 fn hand_on(own: &Path, left: &[&str]) -> Result<(), IntegrationError> {

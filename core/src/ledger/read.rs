@@ -314,6 +314,23 @@ pub(super) fn older_issues(files: &Files) -> Result<Vec<Issue>, LedgerError> {
         if let Some(fed) = loaded.feed_file(&files.old_journal)? {
             fed.report(&files.old_journal, &mut loaded);
         }
+        // Together they make up the snapshot, or there would be nothing to fall back on.
+        let before = mark_of(&files.snapshot);
+        let mut present = Loaded::nothing();
+        if present.take_snapshot(&files.snapshot)? == Taken::Yes
+            && before == mark_of(&files.snapshot)
+            && loaded.view.seq < present.view.seq
+            && loaded.view.issues.is_empty()
+        {
+            loaded.view.issues.push(Issue::new(
+                &files.old_journal,
+                IssueKind::Missing,
+                format!(
+                    "it ends with record {}, and the snapshot holds {}",
+                    loaded.view.seq, present.view.seq
+                ),
+            ));
+        }
     }
     Ok(loaded.view.issues)
 }

@@ -7,6 +7,7 @@
     clippy::print_stdout,
     reason = "helpers of tests: a failure ends the test"
 )]
+mod compatibility;
 mod homes;
 mod hostile;
 mod look;
@@ -14,9 +15,12 @@ mod mcp;
 mod p1_never_a_wrong_yes;
 mod p2_one_winner;
 mod p3_no_lost_record;
+mod p4_corrupt_is_never_empty;
 mod p5_looking_is_not_writing;
 mod p6_the_repository_stays_as_it_is;
+mod p7_a_commit_is_never_blocked;
 mod p8_secrets_stay_out;
+mod readers;
 mod world;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_takeup-under-test");

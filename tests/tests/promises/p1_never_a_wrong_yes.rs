@@ -211,11 +211,11 @@ impl Story {
 #[test]
 fn a_yes_is_given_exactly_when_plain_git_finds_what_was_left() {
     let (mut same, mut other) = (0, 0);
-    for seed in 1..=6 {
-        let played = Story::new(seed).play(14);
+    for seed in 1..=4 {
+        let played = Story::new(seed).play(12);
         same += played.0;
         other += played.1;
     }
     // Stories in which nothing or everything is equal would prove nothing.
-    assert!(same >= 10 && other >= 10, "{same} equal, {other} not");
+    assert!(same >= 6 && other >= 6, "{same} equal, {other} not");
 }

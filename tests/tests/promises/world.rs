@@ -60,6 +60,19 @@ impl World {
         world
     }
 
+    /// The same, with a copy of the program in the scratch folder.
+    pub(crate) fn at_home() -> Self {
+        let aside = std::env::temp_dir().join(format!("takeup-program-{}", std::process::id()));
+        std::fs::copy(PROGRAM, &aside).unwrap();
+        let scratch = Scratch::new(&aside);
+        let world = Self { scratch };
+        std::fs::create_dir_all(world.temporary()).unwrap();
+        homes::settings(&world.scratch.home());
+        world.scratch.write("untracked", "untracked\n");
+        world.live();
+        world
+    }
+
     fn live(&self) {
         let done = |words: &[&str]| drop(self.run(words).exits(0));
         done(&["start", "stale", "--session", "s1", "--no-checks"]);
