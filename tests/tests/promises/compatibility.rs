@@ -132,8 +132,11 @@ fn newer(line: &str) -> String {
     format!("{body},\"sum\":\"{sum}\"}}")
 }
 
-/// Every versioned file: where it is, and how a newer one looks.
-fn versioned(world: &World) -> Vec<(PathBuf, fn(&str) -> String)> {
+/// A versioned file: where it is, and how a newer one looks.
+type Versioned = (PathBuf, fn(&str) -> String);
+
+/// Every versioned file.
+fn versioned(world: &World) -> Vec<Versioned> {
     let sealed: fn(&str) -> String = |text| newer(text.trim_end()) + "\n";
     let last_line: fn(&str) -> String = |text| {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
