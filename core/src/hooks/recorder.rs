@@ -102,6 +102,7 @@ pub fn record_pending(
     };
     let ledger = Ledger::at(place.state()).during("hook git recorder");
     let mut done = Recorded::default();
+    let mut tidied = false;
     for _ in 0..ROUNDS {
         let Some(lock) = try_lock(place)? else {
             return Ok(done);
@@ -110,31 +111,29 @@ pub fn record_pending(
             // Where it cannot be watched the look is taken at once.
             let _over = means.processes.wait_end(git, LONGEST_COMMAND);
         }
-        if ledger
-            .read()?
-            .state
-            .observations
-            .iter()
-            .any(|seen| is_pending(seen, &worktree))
-        {
+        if waits(&ledger, &worktree)? {
             let one = record_once(means, place, &ledger, &worktree)?;
             done.observations += one.observations;
             done.identities += one.identities;
         }
+        if !tidied {
+            // Nobody waits here, so this is where what every command reads is kept small; one at a time, as the look.
+            crate::gc::tidy(&ledger, means.clock, crate::gc::Limits::DEFAULT)?;
+            tidied = true;
+        }
         drop(lock);
-        if !ledger
-            .read()?
-            .state
-            .observations
-            .iter()
-            .any(|seen| is_pending(seen, &worktree))
-        {
+        if !waits(&ledger, &worktree)? {
             break;
         }
     }
-    // Nobody waits here, so this is where what every command reads is kept small.
-    crate::gc::tidy(&ledger, means.clock, crate::gc::Limits::DEFAULT)?;
     Ok(done)
+}
+
+/// Tells whether an observation of a work tree waits for a look.
+fn waits(ledger: &Ledger, worktree: &WorktreeId) -> Result<bool, HookError> {
+    let state = ledger.read()?.state;
+    let mut observations = state.observations.iter();
+    Ok(observations.any(|seen| is_pending(seen, worktree)))
 }
 
 fn is_pending(seen: &Observation, worktree: &WorktreeId) -> bool {
