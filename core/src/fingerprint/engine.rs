@@ -331,14 +331,14 @@ pub(super) fn scan(
         .head
         .as_ref()
         .and_then(|head| Id::parse(head.as_str()));
-    let (mut scan, head_tree) = conclude(&ctx, &mut found, head, &mut programs)?;
+    let (mut scan, lasting) = conclude(&ctx, &mut found, head, &mut programs)?;
     if index_stat(&index_path)? != index_meta {
         return Err(Stop::Moving);
     }
     if let Some(path) = cache
         && options.write_cache
     {
-        memory::remember(&ctx, &found.outs, path, &binding, head.zip(head_tree));
+        memory::remember(&ctx, &found.outs, path, &binding, &lasting);
     }
     scan.counters = found.counters;
     // A git that holds the index may be in the middle of a checkout. One that died left its lock behind, so this is no
@@ -385,7 +385,7 @@ fn conclude(
     found: &mut Found,
     head: Option<Id>,
     programs: &mut u64,
-) -> Result<(Scan, Option<Id>), Stop> {
+) -> Result<(Scan, memory::Lasting), Stop> {
     let ids = convert::run(ctx, &found.pending, programs)?;
     for (pending, id) in std::mem::take(&mut found.pending).into_iter().zip(ids) {
         let leaf = Leaf {
@@ -414,7 +414,14 @@ fn conclude(
         }
     }
     found.additions.sort_by(|a, b| a.path.cmp(&b.path));
-    let mut trees = tree::Trees::new(ctx, &found.overrides, &found.additions);
+    let sum = ctx.index.checksum();
+    let known = sum.is_some() && ctx.cache.is_some_and(|cache| cache.trees == sum);
+    let (ids, agreed) = if known {
+        (tree::cached(ctx.index, ctx.hash_len), true)
+    } else {
+        tree::of_entries(ctx)?
+    };
+    let mut trees = tree::Trees::new(ctx, ids, &found.overrides, &found.additions);
     let disk = trees.of_disk()?;
     let mut scan = Scan {
         tree: Some(disk.oid(ctx.hash_len)?),
@@ -438,7 +445,11 @@ fn conclude(
     drop(objects);
     scan.gitlinks = gitlinks(ctx, found);
     scan.headless = std::mem::take(&mut found.headless);
-    Ok((scan, head_tree))
+    let lasting = memory::Lasting {
+        head: head.zip(head_tree),
+        trees: sum.filter(|_| agreed),
+    };
+    Ok((scan, lasting))
 }
 
 /// Returns the paths in the tree on disk that are repositories of their own.

@@ -154,7 +154,11 @@ fn scan_in(
             skipped.push(0);
         }
     }
-    git.must(&["update-index", "-z", "--index-info"], &info, Some(&work))?;
+    let written = git.run(&["update-index", "-z", "--index-info"], &info, Some(&work))?;
+    if let Some(reason) = written.shortfall() {
+        scan.incomplete = Some(reason);
+        return Ok(scan);
+    }
     if !skipped.is_empty() {
         git.must(
             &["update-index", "--skip-worktree", "-z", "--stdin"],
@@ -304,10 +308,36 @@ fn index_tree(
         ));
     }
     // git may keep the tree of entries that are no longer there.
+    let sha256 = lines.first().is_some_and(|line| line.oid.len() == 64);
     let staged = scratch.file("staged");
     if !lines.is_empty() && original.exists() {
         std::fs::copy(original, &staged)
             .map_err(|error| FingerprintError::io("write", &staged, error))?;
+        // git may keep trees that are not those of the entries: a name that comes and goes makes it forget them.
+        let mut info = Vec::new();
+        let mut folders: Vec<&[u8]> = lines.iter().map(|line| folder_of(&line.path)).collect();
+        folders.sort_unstable();
+        folders.dedup();
+        for folder in folders {
+            let name = [folder, b".takeup-comes-and-goes"].concat();
+            if lines.iter().any(|line| line.path == name) {
+                continue;
+            }
+            let id = empty_blob(sha256);
+            for head in [
+                format!("100644 {id} 0\t"),
+                format!("0 {} 0\t", "0".repeat(id.len())),
+            ] {
+                info.extend(head.bytes());
+                info.extend(&name);
+                info.push(0);
+            }
+        }
+        git.must(
+            &["update-index", "-z", "--index-info"],
+            &info,
+            Some(&staged),
+        )?;
         let listing = git.must(&["ls-files", "-z"], b"", Some(&staged))?;
         let mut left_out = Vec::new();
         for path in listing.split(|byte| *byte == 0) {
@@ -325,6 +355,11 @@ fn index_tree(
         }
     }
     written_tree(git, &staged).map(|tree| tree.as_str().to_owned())
+}
+
+/// The part of a path up to its last slash.
+fn folder_of(path: &[u8]) -> &[u8] {
+    memchr::memrchr(b'/', path).map_or(b"", |slash| path.get(..=slash).unwrap_or_default())
 }
 
 fn written_tree(git: &mut Git<'_>, index: &Path) -> Result<Oid, FingerprintError> {

@@ -400,7 +400,13 @@ impl<'a> Scratch<'a> {
             .map_err(|error| error.to_string())?;
         // A git that refused may not have read all of it.
         drop(writer.map(std::thread::JoinHandle::join));
-        if output.status.success() {
+        // What it passes over it only says.
+        let passed_over = args.first() == Some(&"update-index")
+            && output
+                .stderr
+                .windows(13)
+                .any(|text| text == b"gnoring path ");
+        if output.status.success() && !passed_over {
             Ok(output.stdout)
         } else {
             Err(format!(

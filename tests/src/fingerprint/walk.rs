@@ -221,7 +221,10 @@ impl Walk {
                 self.look(|options| options.method = Some(Method::Git))?,
             ));
         }
-        if self.random.below(4) == 0 {
+        let nested = judged
+            .as_ref()
+            .is_ok_and(|judged| !judged.nested.is_empty());
+        if nested || self.random.below(4) == 0 {
             looks.push(("verify", self.look(|options| options.verify = true)?));
         }
         if self.index_state() != index {
@@ -282,7 +285,10 @@ impl Walk {
                     );
                 }
             }
-            problems.push_str(&self.beside_the_tree(look, &judged));
+            // Nothing drifts where nothing is trusted, not even in a repository inside.
+            let strict = others.iter().find(|(name, _)| *name == "verify");
+            let strict = strict.map_or(look, |(_, look)| look);
+            problems.push_str(&self.beside_the_tree(strict, &judged));
         }
         if !problems.is_empty() && !judged.nested.is_empty() && !self.touched {
             // What is clean in a repository inside may drift as well: once everything was touched, nothing does.

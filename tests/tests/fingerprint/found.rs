@@ -156,3 +156,41 @@ fn an_absent_file_behind_a_link_to_itself() {
     repo.link("dir", "dir");
     agreed(&repo);
 }
+
+#[test]
+fn only_the_mark_of_utf_8_is_no_part_of_the_first_rule() {
+    let repo = base();
+    repo.write("new", "1");
+    for (mark, kept) in [
+        (b"\xff\xfe".as_slice(), 2),
+        (b"+/v8", 2),
+        (b"\xef\xbb\xbf", 1),
+    ] {
+        repo.write(".gitignore", [mark, b"new\n"].concat());
+        let look = agreed(&repo);
+        assert_eq!(look.record.deviations.len(), kept, "{mark:?}");
+    }
+}
+
+#[test]
+fn trees_that_the_index_remembers_are_not_believed_unseen() {
+    // After `git checkout -f -B` in some states the index holds trees that are not those of its entries.
+    let repo = base();
+    agreed(&repo);
+    let id = |path: &str| {
+        let hex = repo.git(["rev-parse", path]);
+        let digits = hex.trim().as_bytes().chunks(2);
+        digits
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+            .collect::<Vec<u8>>()
+    };
+    let (old, new) = (id(":a.txt"), id(":run.sh"));
+    let mut index = std::fs::read(repo.own("index")).unwrap();
+    let at = index.windows(20).position(|bytes| bytes == old).unwrap();
+    index[at..at + 20].copy_from_slice(&new);
+    *index.last_mut().unwrap() ^= 1;
+    repo.write(".git/index", index);
+    repo.write("a.txt", "#!/bin/sh\n");
+    let look = agreed(&repo);
+    assert_eq!(look.record.deviations.len(), 1, "{:?}", look.record);
+}

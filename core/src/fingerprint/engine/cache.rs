@@ -8,7 +8,8 @@
 //! than exactly that is no cache. It is written beside and renamed, without waiting for the disk.
 //!
 //! ```text
-//! magic 16 · SHA-256 of the rest 32 · place 32 · length of ids 1 · HEAD flag 1, commit 32, its tree 32 · slots
+//! magic 16 · SHA-256 of the rest 32 · place 32 · length of ids 1 · HEAD flag 1, commit 32, its tree 32
+//!       · checksum 32 of an index whose tree cache is right, or zeros · slots
 //! slot: bytes behind this 4 · path 2+n · listing flag 1 [meta 52, known names 16, count 4, (kind 1, name 2+n)*]
 //!       · files 4 (name 2+n, meta 52, bits 1, id)*
 //! ```
@@ -19,9 +20,10 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use super::content::{Content, Id};
+use super::memory::Lasting;
 use super::stat::{Kind, Meta, Stamp};
 
-const MAGIC: &[u8; 16] = b"takeup look 001\n";
+const MAGIC: &[u8; 16] = b"takeup look 002\n";
 
 /// The largest cache that is read or written.
 const LARGEST: u64 = 128 << 20;
@@ -69,6 +71,8 @@ pub(super) struct Cache {
     pub(super) slots: Vec<Slot>,
     /// A commit and its tree.
     pub(super) head: Option<(Id, Id)>,
+    /// The checksum of an index whose tree cache was found to be right.
+    pub(super) trees: Option<[u8; 32]>,
 }
 
 /// Compares two directories in the order of an index: as if each path ended with a slash.
@@ -188,6 +192,7 @@ impl Cache {
         }
         let has_head = cursor.byte()? == 1;
         let head = (Id(cursor.array()?), Id(cursor.array()?));
+        let trees: [u8; 32] = cursor.array()?;
         let mut slots = Vec::new();
         while cursor.at < bytes.len() {
             let slot = slot(&mut cursor, hash_len)?;
@@ -197,6 +202,7 @@ impl Cache {
             hash_len,
             slots,
             head: has_head.then_some(head),
+            trees: (trees != [0; 32]).then_some(trees),
             bytes,
         })
     }
@@ -326,15 +332,16 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(place: &[u8; 32], hash_len: usize, head: Option<(Id, Id)>) -> Self {
+    pub(super) fn new(place: &[u8; 32], hash_len: usize, lasting: &Lasting) -> Self {
         let mut out = MAGIC.to_vec();
         out.extend([0; 32]);
         out.extend(place);
         out.push(u8::try_from(hash_len).unwrap_or(0));
-        out.push(u8::from(head.is_some()));
-        let (commit, tree) = head.unwrap_or_default();
+        out.push(u8::from(lasting.head.is_some()));
+        let (commit, tree) = lasting.head.unwrap_or_default();
         out.extend(commit.0);
         out.extend(tree.0);
+        out.extend(lasting.trees.unwrap_or_default());
         Self {
             out,
             hash_len,
@@ -487,7 +494,14 @@ mod tests {
             meta,
             content,
         };
-        let mut writer = Writer::new(&place, 20, Some((Id::of(&[1; 20]), Id::of(&[2; 20]))));
+        let mut writer = Writer::new(
+            &place,
+            20,
+            &Lasting {
+                head: Some((Id::of(&[1; 20]), Id::of(&[2; 20]))),
+                trees: Some([3; 32]),
+            },
+        );
         writer.add(b"", Some(&listing), std::slice::from_ref(&file));
         writer.add(b"d", None, std::slice::from_ref(&file));
         writer.store(&path);

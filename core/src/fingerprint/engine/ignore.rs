@@ -151,7 +151,10 @@ pub(super) fn cut_at_zeros(text: &[u8]) -> Cow<'_, [u8]> {
 }
 
 fn parse(text: &[u8]) -> Vec<Pattern> {
-    gix_ignore::parse(&cut_at_zeros(text), false)
+    // git knows the mark of UTF-8 alone. The parser would take off those of other encodings as well, were they in front.
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    let text = [b"\n", cut_at_zeros(text).as_ref()].concat();
+    gix_ignore::parse(&text, false)
         .map(|(pattern, _, _)| pattern)
         .collect()
 }

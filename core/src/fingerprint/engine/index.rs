@@ -339,6 +339,16 @@ impl Index {
         &self.bytes
     }
 
+    /// Returns the checksum that git wrote behind the index; `None` where it was told to write none (`index.skipHash`).
+    pub(super) fn checksum(&self) -> Option<[u8; 32]> {
+        let from = self.bytes.len().checked_sub(self.hash_len)?;
+        let mut sum = [0; 32];
+        for (to, byte) in sum.iter_mut().zip(self.bytes.get(from..)?) {
+            *to = *byte;
+        }
+        (sum != [0; 32]).then_some(sum)
+    }
+
     /// Returns the path of a directory, without a slash at its end; empty for the root.
     pub(super) fn dir_path(&self, dir: &Dir) -> &[u8] {
         let start = dir.path as usize;

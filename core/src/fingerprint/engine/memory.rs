@@ -57,16 +57,27 @@ pub(super) fn join_slots(index: &Index, cache: Option<&Cache>) -> Vec<Option<usi
     joined
 }
 
+/// What is remembered beside directories.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lasting {
+    /// A commit and its tree.
+    pub(super) head: Option<(Id, Id)>,
+    /// The checksum of an index whose tree cache was found to be right.
+    pub(super) trees: Option<[u8; 32]>,
+}
+
 /// Writes the cache, if it differs from the one that was read. A part that did not hold is dropped, never carried over.
 pub(super) fn remember(
     ctx: &Ctx<'_>,
     outs: &[(Vec<u8>, DirOut)],
     path: &Path,
     binding: &[u8; 32],
-    head: Option<(Id, Id)>,
+    lasting: &Lasting,
 ) {
-    let head_known = ctx.cache.and_then(|cache| cache.head) == head;
-    if head_known && ctx.cache.is_some_and(|cache| steady(ctx, cache, outs)) {
+    let known = ctx
+        .cache
+        .is_some_and(|cache| cache.head == lasting.head && cache.trees == lasting.trees);
+    if known && ctx.cache.is_some_and(|cache| steady(ctx, cache, outs)) {
         return;
     }
     let mut by_path: BTreeMap<Ordered<'_>, Vec<&DirOut>> = BTreeMap::new();
@@ -79,7 +90,7 @@ pub(super) fn remember(
             by_path.entry(Ordered(ctx.index.dir_path(dir))).or_default();
         }
     }
-    let mut writer = Writer::new(binding, ctx.hash_len, head);
+    let mut writer = Writer::new(binding, ctx.hash_len, lasting);
     for (dir, outs) in by_path {
         let slot = ctx
             .cache

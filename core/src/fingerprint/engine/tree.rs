@@ -24,7 +24,7 @@ struct Node {
 /// The tree of a work tree.
 pub(super) struct Trees<'a, 'c> {
     ctx: &'a Ctx<'c>,
-    /// Trees of directories that the index itself remembers.
+    /// Trees of the index's directories ([`of_entries`]).
     cached: Vec<Option<Id>>,
     overrides: HashMap<usize, Option<Leaf>>,
     /// Sorted by path as trees are.
@@ -52,17 +52,24 @@ fn tree_order(a: &[u8], a_dir: bool, b: &[u8], b_dir: bool) -> std::cmp::Orderin
 fn hash_tree(ctx: &Ctx<'_>, nodes: &[Node]) -> Result<Id, Stop> {
     let mut bytes = Vec::with_capacity(nodes.len() * 48);
     for node in nodes {
-        bytes.extend(format!("{:o} ", node.mode).bytes());
-        bytes.extend_from_slice(&node.name);
-        bytes.push(0);
-        bytes.extend_from_slice(node.id.bytes(ctx.hash_len));
+        put_node(
+            &mut bytes,
+            node.mode,
+            &node.name,
+            node.id.bytes(ctx.hash_len),
+        );
     }
     Reader::object(ctx.kind, "tree", &bytes)
 }
 
 impl<'a, 'c> Trees<'a, 'c> {
     /// Takes what was found. `additions` must be sorted by path.
-    pub(super) fn new(ctx: &'a Ctx<'c>, overrides: &[Override], additions: &'a [Addition]) -> Self {
+    pub(super) fn new(
+        ctx: &'a Ctx<'c>,
+        trees: Vec<Option<Id>>,
+        overrides: &[Override],
+        additions: &'a [Addition],
+    ) -> Self {
         let index = ctx.index;
         let mut marked = vec![false; index.dirs.len()];
         for change in overrides {
@@ -73,11 +80,7 @@ impl<'a, 'c> Trees<'a, 'c> {
         }
         Self {
             ctx,
-            cached: if ctx.options.verify {
-                vec![None; index.dirs.len()]
-            } else {
-                cached(index, ctx.hash_len)
-            },
+            cached: trees,
             overrides: overrides
                 .iter()
                 .map(|change| (change.entry, change.leaf))
@@ -483,8 +486,68 @@ fn mark_path(index: &Index, marked: &mut [bool], path: &[u8]) {
     }
 }
 
+/// Returns the tree of each directory of the index, by number; `None` where an entry is unmerged or only announced. The second
+/// value tells whether the index's own tree cache says the same.
+///
+/// That cache is not to be believed unseen: after `git checkout -f -B` it was found to hold the trees of HEAD beside entries
+/// that differ, and git then commits and shows those.
+pub(super) fn of_entries(ctx: &Ctx<'_>) -> Result<(Vec<Option<Id>>, bool), Stop> {
+    let index = ctx.index;
+    let mut ids: Vec<Option<Id>> = vec![None; index.dirs.len()];
+    let mut bytes = Vec::new();
+    // Directories stand before those in them.
+    for number in (0..index.dirs.len()).rev() {
+        bytes.clear();
+        let mut whole = true;
+        for child in index.children(number) {
+            let (name, mode, id) = match child {
+                Child::Entry(at) => match index.entries.get(at) {
+                    Some(entry) if entry.flags & (flag::STAGE | flag::INTENT) == 0 => {
+                        (index.name(entry), index.mode(entry), index.id(entry))
+                    }
+                    Some(_) | None => {
+                        whole = false;
+                        break;
+                    }
+                },
+                Child::Dir(at) => match (index.dirs.get(at), ids.get(at)) {
+                    (Some(dir), Some(Some(id))) => {
+                        (index.dir_name(dir), TREE, id.bytes(ctx.hash_len))
+                    }
+                    _ => {
+                        whole = false;
+                        break;
+                    }
+                },
+            };
+            put_node(&mut bytes, mode, name, id);
+        }
+        if whole && let Some(place) = ids.get_mut(number) {
+            *place = Some(Reader::object(ctx.kind, "tree", &bytes)?);
+        }
+    }
+    let agreed = cached(index, ctx.hash_len)
+        .iter()
+        .zip(&ids)
+        .all(|(cached, found)| cached.is_none() || cached == found);
+    Ok((ids, agreed))
+}
+
+fn put_node(bytes: &mut Vec<u8>, mode: u32, name: &[u8], id: &[u8]) {
+    // The modes there are, in octal without a leading zero.
+    match mode {
+        0o100_644 => bytes.extend_from_slice(b"100644 "),
+        0o100_755 => bytes.extend_from_slice(b"100755 "),
+        TREE => bytes.extend_from_slice(b"40000 "),
+        other => bytes.extend(format!("{other:o} ").bytes()),
+    }
+    bytes.extend_from_slice(name);
+    bytes.push(0);
+    bytes.extend_from_slice(id);
+}
+
 /// Reads the tree cache of the index (`gitformat-index`, "Cache tree"), by number of the directory.
-fn cached(index: &Index, hash_len: usize) -> Vec<Option<Id>> {
+pub(super) fn cached(index: &Index, hash_len: usize) -> Vec<Option<Id>> {
     let mut ids = vec![None; index.dirs.len()];
     let Some(range) = index.trees.clone() else {
         return ids;
