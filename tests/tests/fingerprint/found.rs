@@ -194,3 +194,28 @@ fn trees_that_the_index_remembers_are_not_believed_unseen() {
     let look = agreed(&repo);
     assert_eq!(look.record.deviations.len(), 1, "{:?}", look.record);
 }
+
+#[test]
+fn a_conflict_about_a_link_where_there_are_none() {
+    let repo = base();
+    repo.write("f", "base\n");
+    repo.commit();
+    repo.git(["checkout", "-q", "-b", "side"]);
+    repo.remove("f");
+    repo.link("theirs", "f");
+    repo.commit();
+    repo.git(["checkout", "-q", "main"]);
+    repo.remove("f");
+    repo.link("ours", "f");
+    repo.commit();
+    repo.git(["config", "core.symlinks", "false"]);
+    assert!(
+        !repo
+            .try_git(&repo.root, &["merge", "side"])
+            .status
+            .success()
+    );
+    repo.remove("f");
+    repo.write("f", "ours");
+    agreed(&repo);
+}

@@ -334,6 +334,24 @@ impl Index {
         be32(&self.bytes, entry.block as usize + 24).unwrap_or(0)
     }
 
+    /// Returns the mode that git holds a file against at the path whose first entry is `at`: for an unmerged one that of our
+    /// side, where it follows the common base.
+    pub(super) fn old_mode(&self, at: usize) -> u32 {
+        let (Some(first), next) = (self.entries.get(at), self.entries.get(at + 1)) else {
+            return 0;
+        };
+        match next {
+            Some(next)
+                if first.flags & flag::STAGE == 1
+                    && next.flags & flag::STAGE == 2
+                    && self.whole(first) == self.whole(next) =>
+            {
+                self.mode(next)
+            }
+            Some(_) | None => self.mode(first),
+        }
+    }
+
     /// Returns the bytes of the file.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes

@@ -400,7 +400,8 @@ impl<'a, 'c> Worker<'a, 'c> {
             Kind::Dir => return self.folder_of_entry(place, at, entry, mode, merged),
             Kind::File | Kind::Link => {}
         }
-        let new_mode = ctx.mode(&meta, Some(mode));
+        let old_mode = if merged { mode } else { ctx.index.old_mode(at) };
+        let new_mode = ctx.mode(&meta, Some(old_mode));
         if merged
             && new_mode == mode
             && ctx.trust.holds(&meta, ctx.index.block(entry), || {
@@ -411,7 +412,7 @@ impl<'a, 'c> Worker<'a, 'c> {
         }
         let path = || ctx.index.path(entry);
         let (meta, content) = self.content(place.folder, c_name, &path, meta, place.files, out)?;
-        let new_mode = ctx.mode(&meta, Some(mode));
+        let new_mode = ctx.mode(&meta, Some(old_mode));
         let target = Target::Entry {
             dir: place.number,
             entry: at,
