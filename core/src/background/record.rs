@@ -2,7 +2,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::events::Event;
+use super::events::{Event, EventKind};
 use super::progress::Progress;
 use crate::ids::{BackgroundId, SessionRef, TaskId};
 use crate::process::ProcessIdentity;
@@ -435,7 +435,7 @@ pub(super) struct StatusFile<'a> {
     notify: bool,
     wake: bool,
     progress: Option<ForeignProgress<'a>>,
-    event_history: Vec<&'a Event>,
+    event_history: Vec<ForeignEvent<'a>>,
     takeup: &'a Record,
 }
 
@@ -445,6 +445,37 @@ struct ForeignProgress<'a> {
     #[serde(flatten)]
     progress: &'a Progress,
     updated_at: Time,
+}
+
+/// [`Event`] as jcode reads it: it refuses the whole file where the progress of one event does not say when.
+#[derive(Debug, Serialize)]
+struct ForeignEvent<'a> {
+    kind: EventKind,
+    timestamp: Time,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<ForeignProgress<'a>>,
+}
+
+impl<'a> ForeignEvent<'a> {
+    fn of(event: &'a Event) -> Self {
+        Self {
+            kind: event.kind,
+            timestamp: event.timestamp,
+            message: event.message.as_deref(),
+            status: event.status.as_deref(),
+            exit_code: event.exit_code,
+            progress: event.progress.as_ref().map(|progress| ForeignProgress {
+                progress,
+                updated_at: event.timestamp,
+            }),
+        }
+    }
 }
 
 /// What we read of a status file.
@@ -513,6 +544,7 @@ pub(super) fn to_json<'a>(
         event_history: events
             .into_iter()
             .filter(|event| event.kind.is_foreign())
+            .map(ForeignEvent::of)
             .collect(),
         takeup: record,
     };

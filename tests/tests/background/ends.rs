@@ -295,7 +295,11 @@ fn jcode_reads_our_status_files() {
     let desk = Desk::new();
     let id = desk.start(
         &["--name", "label", "--session", "ses_1", "--notify"],
-        &["sh", "-c", "exit 3"],
+        &[
+            "sh",
+            "-c",
+            "echo 3/10 tests; echo JCODE_CHECKPOINT half; exit 3",
+        ],
     );
     desk.end(&id);
     let file = desk.record(&id);
@@ -328,6 +332,18 @@ fn jcode_reads_our_status_files() {
     ];
     for event in file["event_history"].as_array().unwrap() {
         assert!(known.contains(&event["kind"].as_str().unwrap()) && event["timestamp"].is_string());
+    }
+    // Progress has its required keys wherever it stands: one without them makes jcode pass over the whole file.
+    let events = file["event_history"].as_array().unwrap();
+    let told: Vec<_> = std::iter::once(&file["progress"])
+        .chain(events.iter().map(|event| &event["progress"]))
+        .filter(|progress| !progress.is_null())
+        .collect();
+    assert!(told.len() > 1, "{file}");
+    for progress in told {
+        for key in ["kind", "updated_at", "source"] {
+            assert!(progress[key].is_string(), "{key}: {progress}");
+        }
     }
     // Its rule for the exit status of a detached task: the last line that is exactly this.
     let output = std::fs::read_to_string(desk.file(&id, ".output")).unwrap();
