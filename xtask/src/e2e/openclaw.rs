@@ -325,7 +325,9 @@ impl Stage {
                 .lines()
                 .filter(|line| line.contains("git-takeup does not answer"))
                 .count();
-            ensure!(lines == 1, "{lines} lines of it in the log:\n{log}");
+            // The hook of the earlier release is not loaded at all where the program is missing.
+            let due = usize::from(self.release.current || script.is_some());
+            ensure!(lines == due, "{lines} lines of it in the log:\n{log}");
         }
         std::fs::remove_file(self.bin())?;
         self.put_program()
