@@ -230,7 +230,9 @@ impl Walk {
             }
             19 | 20 => {
                 if let Some(path) = self.present(|_| true) {
-                    let target = self.random.choose(&["f0", "a", "../a", "/nowhere", "a/b"]);
+                    let target = self
+                        .random
+                        .choose(&["f0", "a", "../a", "/nowhere/at/all", "a/b"]);
                     self.say(format!("{path:?} becomes a link to {target}"));
                     remove(&path);
                     drop(std::os::unix::fs::symlink(target, path));
