@@ -68,6 +68,8 @@ const REMARKS: &[&str] = &[
     " is not a valid attribute name",
     // A link is no file of rules, and behind a link to itself is nothing. git says so of repositories inside as well.
     ": Too many levels of symbolic links",
+    // A folder in the place of the list of submodules is a folder, and no list.
+    ".gitmodules': Is a directory",
 ];
 
 impl Output {

@@ -219,3 +219,17 @@ fn a_conflict_about_a_link_where_there_are_none() {
     repo.write("f", "ours");
     agreed(&repo);
 }
+
+#[test]
+fn a_folder_in_the_place_of_the_list_of_submodules() {
+    let repo = base();
+    repo.git(["init", "-q", "inner"]);
+    repo.write("inner/.gitmodules/file", "1");
+    let inner = repo.path("inner");
+    repo.git_in(&inner, ["add", "-A"]);
+    repo.git_in(&inner, ["commit", "-q", "-m", "m"]);
+    repo.git(["add", "inner"]);
+    agreed(&repo);
+    repo.write(".gitmodules/file", "1");
+    agreed(&repo);
+}
