@@ -1,9 +1,9 @@
 //! Plain git as the judge: `git add -A && git write-tree` in a scratch index that carries no stat data and no flags.
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -120,8 +120,9 @@ pub fn head_entries(root: &Path, env: &Env) -> Result<Entries, String> {
     Ok(listed(&listing, 2))
 }
 
-/// Tells whether a file is, byte for byte, what git checks out of its merged entry in the index, and the entry is `entry`. For git
-/// such a file is clean, whatever a conversion that was switched on later would make of it.
+/// Tells whether a file is, byte for byte, what git checks out of its merged entry in the index, or what git made that entry
+/// of under a conversion of the walk's, and the entry is `entry`. For git such a file is clean, whatever a conversion that was
+/// switched on or off later would make of it.
 pub fn is_checked_out(root: &Path, env: &Env, path: &[u8], entry: &(String, String)) -> bool {
     let Ok(folder) = tempfile::tempdir() else {
         return false;
@@ -137,19 +138,58 @@ pub fn is_checked_out(root: &Path, env: &Env, path: &[u8], entry: &(String, Stri
     ) else {
         return false;
     };
-    found == entry
-        && ["blob", "--filters"].iter().any(|how| {
-            let named = [b":0:".as_slice(), path].concat();
-            let named = if *how == "blob" {
-                entry.1.clone().into_bytes()
-            } else {
-                named
-            };
-            let named = OsStr::from_bytes(&named);
-            git.command([OsStr::new("cat-file"), OsStr::new(how), named], false)
-                .output()
-                .is_ok_and(|output| output.status.success() && output.stdout == bytes)
-        })
+    if found != entry {
+        return false;
+    }
+    let named = OsString::from_vec([b":0:".as_slice(), path].concat());
+    let read = |how: &str, name: &OsStr| {
+        let args = [OsStr::new("cat-file"), OsStr::new(how), name];
+        let output = git.command(args, false).output();
+        output.map_or_else(|_| Vec::new(), |output| output.stdout)
+    };
+    let blob = read("blob", OsStr::new(&entry.1));
+    bytes == blob || bytes == read("--filters", &named) || conversions(&bytes).contains(&blob)
+}
+
+/// What the conversions of a walk may make of content, alone and together.
+fn conversions(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let lines = |bytes: &[u8]| replaced(bytes, b"\r\n", b"\n");
+    let ident = |bytes: &[u8]| replaced(bytes, b"$Id: x $", b"$Id$");
+    let upper = |bytes: &[u8]| bytes.to_ascii_uppercase();
+    let own = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .map(|byte| {
+                if (b'a'..=b'y').contains(byte) {
+                    byte + 1
+                } else {
+                    *byte
+                }
+            })
+            .collect()
+    };
+    let steps: [&dyn Fn(&[u8]) -> Vec<u8>; 4] = [&upper, &own, &lines, &ident];
+    let mut all = vec![bytes.to_vec()];
+    for step in steps {
+        let more: Vec<Vec<u8>> = all.iter().map(|bytes| step(bytes)).collect();
+        all.extend(more);
+    }
+    all
+}
+
+fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut rest = bytes;
+    while let Some((first, tail)) = rest.split_first() {
+        if let Some(after) = rest.strip_prefix(from) {
+            out.extend(to);
+            rest = after;
+        } else {
+            out.push(*first);
+            rest = tail;
+        }
+    }
+    out
 }
 
 /// Mode and id by path.
