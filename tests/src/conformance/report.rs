@@ -13,7 +13,7 @@ const ROUND_TRIPS: &str = "
 
 | From | over | back in | Held | Not held there |
 |---|---|---|---|---|
-| the ledger | the records of OpenCode++ | the ledger | task, title, session, status in each of five, boundary, checks, an open question | \
+| the ledger | the records of OpenCode++ | the ledger | task, title, session, every status but `stale-task`, boundary, checks, an open question | \
 runs of checks, notes, provenance |
 | the records of OpenCode++ | the ledger | the records of OpenCode++ | every field of the identity but those a take-up \
 changes, the run whole | – |
