@@ -136,7 +136,6 @@ fn connect(database: &Path, way: Way) -> Result<(Connection, Connected), ReadErr
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
     let mut db = Connection::open_with_flags(uri(database, way), flags)?;
     db.busy_timeout(BUSY)?;
-    db.pragma_update(None, "cache_size", CACHE)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
@@ -154,6 +153,8 @@ fn connect(database: &Path, way: Way) -> Result<(Connection, Connected), ReadErr
         // With this mode the index of the WAL is kept in memory instead of in a file.
         db.query_row("pragma locking_mode = exclusive", [], |_| Ok(()))?;
     }
+    // Not before: this opens the file, and without that mode a WAL that nobody holds cannot be opened read-only.
+    db.pragma_update(None, "cache_size", CACHE)?;
     db.execute_batch("pragma query_only = on; pragma cell_size_check = on; begin")?;
     Ok((db, connected))
 }
