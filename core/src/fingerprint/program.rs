@@ -142,7 +142,7 @@ fn scan_in(
             line.oid.as_str()
         };
         scan.counters.stats += 1;
-        let there = rustix::fs::lstat(&place.root.join(OsStr::from_bytes(&line.path)));
+        let there = rustix::fs::lstat(place.root.join(OsStr::from_bytes(&line.path)));
         if !line.skipped && matches!(there, Err(rustix::io::Errno::LOOP)) {
             continue;
         }

@@ -168,7 +168,8 @@ fn conversions(bytes: &[u8]) -> Vec<Vec<u8>> {
             })
             .collect()
     };
-    let steps: [&dyn Fn(&[u8]) -> Vec<u8>; 4] = [&upper, &own, &lines, &ident];
+    type Step<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
+    let steps: [Step<'_>; 4] = [&upper, &own, &lines, &ident];
     let mut all = vec![bytes.to_vec()];
     for step in steps {
         let more: Vec<Vec<u8>> = all.iter().map(|bytes| step(bytes)).collect();

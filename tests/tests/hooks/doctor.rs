@@ -294,7 +294,7 @@ fn decisions_that_were_not_shown_are_counted() {
             title: "t".to_owned(),
             source: session("a"),
             target: session("b"),
-            fingerprint: Fingerprint::new(&"a".repeat(40)).unwrap(),
+            fingerprint: Fingerprint::new("a".repeat(40)).unwrap(),
             compatible: true,
             at: SystemClock.now(),
         },

@@ -510,15 +510,13 @@ pub(super) fn of_entries(ctx: &Ctx<'_>) -> Result<(Vec<Option<Id>>, bool), Stop>
                         break;
                     }
                 },
-                Child::Dir(at) => match (index.dirs.get(at), ids.get(at)) {
-                    (Some(dir), Some(Some(id))) => {
-                        (index.dir_name(dir), TREE, id.bytes(ctx.hash_len))
-                    }
-                    _ => {
+                Child::Dir(at) => {
+                    let (Some(dir), Some(Some(id))) = (index.dirs.get(at), ids.get(at)) else {
                         whole = false;
                         break;
-                    }
-                },
+                    };
+                    (index.dir_name(dir), TREE, id.bytes(ctx.hash_len))
+                }
             };
             put_node(&mut bytes, mode, name, id);
         }
