@@ -128,25 +128,27 @@ fn left(found: &Candidate, now: Time) -> String {
                 .and_then(|value| value.as_str())
                 .unwrap_or_default()
                 .to_owned();
-            let head = left.head.as_deref().map_or_else(
-                || "no commit".to_owned(),
-                |head| head.chars().take(10).collect(),
-            );
-            let branch = text::one_line(left.branch.as_deref().unwrap_or("a detached HEAD"), 200);
+            let spot = spot(left.branch.as_deref(), left.head.as_deref());
             let after = left
                 .after
                 .as_ref()
                 .map(|after| format!(", then {after}"))
                 .unwrap_or_default();
-            format!(
-                "{} ({event}), on {branch} at {head}{after}",
-                when(now, left.at)
-            )
+            format!("{} ({event}), on {spot}{after}", when(now, left.at))
         }
         None => format!(
             "{}, and nothing was recorded of the content",
             ago(now, found.identity.updated_at)
         ),
+    }
+}
+
+/// Names a branch and its commit, as in `main at b1c00c4d52`.
+pub(crate) fn spot(branch: Option<&str>, head: Option<&str>) -> String {
+    let branch = text::one_line(branch.unwrap_or("a detached HEAD"), 200);
+    match head {
+        Some(head) => format!("{branch} at {}", head.chars().take(10).collect::<String>()),
+        None => format!("{branch}, with no commit yet"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Conformance: one story, told in every format and asked for through every face, has one answer.
 //!
-//! The corpus lies in `tests/conformance/*.toml`. A scenario is a [story](story) in words that belong to no format, and
+//! The corpus lies in `tests/conformance/*.toml`. A scenario is a [story] in words that belong to no format, and
 //! the reasons that hold at its end. A [teller](tell) writes the story down in one format. What a format cannot carry is
 //! declared, in `formats.toml` for every story or at the scenario for one; the answer that is right without that fact
 //! follows from it ([`facts::without`]). Anything else is a difference.

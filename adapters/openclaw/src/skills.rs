@@ -50,6 +50,8 @@ enum Pass {
     Options,
     /// The plain one behind `--`, the rest as options before it.
     Data,
+    /// The plain one as the value of `--task`, the rest as they are.
+    Task,
     /// The first names what to do, the second is the plain one.
     Action,
     /// All of them behind `--`: a command to run.
@@ -71,7 +73,7 @@ const SCRIPTS: &[Script] = &[
         usage: "TASK [--confirm TOKEN] [OPTION...]",
         plain: 1,
         command: "resume",
-        pass: Pass::Data,
+        pass: Pass::Task,
     },
     Script {
         name: "start",
@@ -168,6 +170,12 @@ impl Script {
             Pass::Options => format!("exec git takeup {command} --json \"$@\"\n"),
             Pass::Data => {
                 format!("data=$1\nshift\nexec git takeup {command} --json \"$@\" -- \"$data\"\n")
+            }
+            // Behind `--` stands a command to start, and a script starts none.
+            Pass::Task => {
+                format!(
+                    "data=$1\nshift\nexec git takeup {command} --json --task=\"$data\" \"$@\"\n"
+                )
             }
             Pass::Action => format!(
                 "action=$1\nshift\nif [ \"$#\" -eq 0 ]; then\n  \

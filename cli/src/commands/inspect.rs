@@ -82,17 +82,9 @@ pub(crate) fn summary(found: &Inspection) -> String {
 /// Shows what was found on one page.
 pub(crate) fn page(found: &Inspection, context: &Context, all: bool) -> String {
     let mut out = String::new();
-    let head = found.repository.head.as_deref().map_or_else(
-        || "no commit".to_owned(),
-        |head| head.chars().take(10).collect(),
-    );
-    let branch = text::one_line(
-        found
-            .repository
-            .branch
-            .as_deref()
-            .unwrap_or("detached HEAD"),
-        200,
+    let spot = render::spot(
+        found.repository.branch.as_deref(),
+        found.repository.head.as_deref(),
     );
     let operation = found
         .repository
@@ -104,7 +96,7 @@ pub(crate) fn page(found: &Inspection, context: &Context, all: bool) -> String {
         "{}\n",
         paint(
             DIM,
-            format!("{} on {branch} at {head}{operation}", found.repository.root)
+            format!("{} on {spot}{operation}", found.repository.root)
         )
     ));
     if let Some(why) = &found.incomplete {

@@ -13,4 +13,4 @@ if [ "$#" -lt 1 ]; then
 fi
 data=$1
 shift
-exec git takeup resume --json "$@" -- "$data"
+exec git takeup resume --json --task="$data" "$@"

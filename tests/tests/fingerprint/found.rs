@@ -233,3 +233,15 @@ fn a_folder_in_the_place_of_the_list_of_submodules() {
     repo.write(".gitmodules/file", "1");
     agreed(&repo);
 }
+
+#[test]
+fn a_link_in_the_place_of_flagged_rules_holds_none() {
+    let repo = base();
+    repo.write(".gitignore", "new.txt\n");
+    repo.commit();
+    repo.git(["update-index", "--skip-worktree", ".gitignore"]);
+    repo.remove(".gitignore");
+    repo.link("a.txt", ".gitignore");
+    repo.write("new.txt", "1");
+    agreed(&repo);
+}

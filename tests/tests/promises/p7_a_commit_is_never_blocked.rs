@@ -87,7 +87,7 @@ fn a_ledger_that_cannot_be_used_is_no_reason_to_stop_an_agent() {
         }
     };
     all(&world, &[("TAKEUP_FAULT", "journal-append:middle=enospc")]);
-    all(&world, &[("HOME", "/nowhere"), ("PATH", "/nowhere")]);
+    all(&world, &[("HOME", "/dev/null/home"), ("PATH", "/nowhere")]);
     all(&world, &[("GIT_DIR", "/nowhere")]);
     all(&world, &[("TAKEUP_HOOKS", "0")]);
     std::fs::rename(&journal, &aside).unwrap();

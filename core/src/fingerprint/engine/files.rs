@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, openat, openat2};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
 use rustix::io::Errno;
 
 use super::Stop;
@@ -70,6 +70,14 @@ pub(super) fn open_rules(folder: BorrowedFd<'_>, name: &CStr) -> Result<Option<V
         Err(error) => return Err(unreadable(name.to_bytes(), error)),
     };
     read_rules(&file, name.to_bytes())
+}
+
+/// Tells whether a directory holds no such name at all, not even a link or a folder.
+pub(super) fn is_absent(folder: BorrowedFd<'_>, name: &CStr) -> bool {
+    matches!(
+        rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW),
+        Err(Errno::NOENT)
+    )
 }
 
 fn read_rules(file: &OwnedFd, name: &[u8]) -> Result<Option<Vec<u8>>, Stop> {

@@ -10,7 +10,7 @@ use gix_glob::pattern::Case;
 use gix_glob::wildmatch::Mode;
 
 use super::Stop;
-use super::files::{open_beneath, open_rules};
+use super::files::{is_absent, open_beneath, open_rules};
 
 /// Rules of one directory, and of those above it.
 #[derive(Debug)]
@@ -74,10 +74,13 @@ impl Ignore {
                 Some(folder) => open_rules(folder.as_fd(), c".gitignore")?,
                 None => None,
             };
-            let path = super::index::join(dir, b".gitignore");
+            // What is there is looked at, also under a flag; a link or a folder of that name holds no rules.
+            let absent = folder
+                .as_ref()
+                .is_none_or(|folder| is_absent(folder.as_fd(), c".gitignore"));
             let text = match text {
-                Some(text) => Some(text),
-                None => from_index(&path)?,
+                None if absent => from_index(&super::index::join(dir, b".gitignore"))?,
+                text => text,
             };
             patterns = text.map_or_else(Vec::new, |text| parse(&text));
         }

@@ -1,6 +1,8 @@
 //! Trees: the one of the index, the one on disk, and what differs between the latter and HEAD's.
 use std::collections::HashMap;
+use std::iter::Peekable;
 use std::ops::Range;
+use std::vec::IntoIter;
 
 use super::content::{Id, Reader};
 use super::index::{Child, Index, flag, join};
@@ -9,6 +11,9 @@ use super::{Addition, Ctx, Leaf, Override, Stop};
 use crate::fingerprint::scan::{self, Deviations, Tracked};
 
 const TREE: u32 = 0o040_000;
+
+/// How deep the folders of a commit may nest. git itself refuses at half of it (git-config(1), `core.maxTreeDepth`).
+const DEEPEST: usize = 4_096;
 
 /// One child of a directory as it is on disk.
 #[derive(Clone, Debug)]
@@ -33,6 +38,40 @@ pub(super) struct Trees<'a, 'c> {
     marked: Vec<bool>,
     /// Ids found so far, by number of the directory.
     known: HashMap<usize, Option<Id>>,
+}
+
+/// An entry of a tree object: mode, name, id.
+type Entry = (u32, Vec<u8>, Id);
+
+/// One folder of HEAD and of the disk, on the way through both.
+struct Level {
+    path: Vec<u8>,
+    /// The index names the folder as a whole.
+    whole: bool,
+    old: Peekable<IntoIter<Entry>>,
+    new: Peekable<IntoIter<Node>>,
+}
+
+impl Level {
+    /// Takes the next name, with what HEAD and the disk hold under it.
+    fn step(&mut self) -> Option<(Vec<u8>, Option<Entry>, Option<Node>)> {
+        let order = match (self.old.peek(), self.new.peek()) {
+            (None, None) => return None,
+            (Some(_), None) => std::cmp::Ordering::Less,
+            (None, Some(_)) => std::cmp::Ordering::Greater,
+            (Some((mode, name, _)), Some(node)) => {
+                tree_order(name, *mode == TREE, &node.name, node.mode == TREE)
+            }
+        };
+        let old = if order.is_le() { self.old.next() } else { None };
+        let new = if order.is_ge() { self.new.next() } else { None };
+        let name = match (&old, &new) {
+            (Some((_, name, _)), _) => name.clone(),
+            (None, Some(node)) => node.name.clone(),
+            (None, None) => return None,
+        };
+        Some((name, old, new))
+    }
 }
 
 /// Compares names as trees do: a directory as if its name ended with a slash.
@@ -342,57 +381,26 @@ impl<'a, 'c> Trees<'a, 'c> {
             dir: Some(0),
             additions: 0..self.additions.len(),
         };
-        self.compare(head, Some(&root), b"", objects, &mut deviations)?;
+        self.compare(head, &root, objects, &mut deviations)?;
         Ok(deviations)
     }
 
+    /// Walks both trees side by side. Its own stack of levels, since a tree may nest deeper than calls can.
     fn compare(
         &mut self,
         head: Option<Id>,
-        disk: Option<&Node>,
-        path: &[u8],
+        disk: &Node,
         objects: &mut Objects<'_>,
         deviations: &mut Deviations,
     ) -> Result<(), Stop> {
-        let old = match head {
-            Some(id) if id != self.ctx.empty_tree => objects.tree(&id)?,
-            _ => Vec::new(),
-        };
-        // A folder that the index names as a whole: what is in it is known to the object database alone.
-        let whole = disk.filter(|node| node.dir.is_none() && node.additions.is_empty());
-        let new = match (whole, disk) {
-            (Some(node), _) => objects
-                .tree(&node.id)?
-                .into_iter()
-                .map(|(mode, name, id)| leaf(&name, mode, id))
-                .collect(),
-            (None, Some(node)) => self.nodes(node.dir, path, node.additions.clone())?,
-            (None, None) => Vec::new(),
-        };
-        let mut old = old
-            .into_iter()
-            .filter(|(_, name, _)| !(path.is_empty() && self.ctx.is_excluded(name)))
-            .collect::<Vec<_>>()
-            .into_iter()
-            .peekable();
-        let mut new = new.into_iter().peekable();
-        loop {
-            let order = match (old.peek(), new.peek()) {
-                (None, None) => return Ok(()),
-                (Some(_), None) => std::cmp::Ordering::Less,
-                (None, Some(_)) => std::cmp::Ordering::Greater,
-                (Some((mode, name, _)), Some(node)) => {
-                    tree_order(name, *mode == TREE, &node.name, node.mode == TREE)
-                }
+        let mut levels = vec![self.level(head, Some(disk), Vec::new(), objects)?];
+        while let Some(level) = levels.last_mut() {
+            let Some((name, a, b)) = level.step() else {
+                levels.pop();
+                continue;
             };
-            let a = if order.is_le() { old.next() } else { None };
-            let b = if order.is_ge() { new.next() } else { None };
-            let name = match (&a, &b) {
-                (Some((_, name, _)), _) => name.clone(),
-                (None, Some(node)) => node.name.clone(),
-                (None, None) => return Ok(()),
-            };
-            let path = join(path, &name);
+            let path = join(&level.path, &name);
+            let whole = level.whole;
             let is_tree = a.as_ref().map_or_else(
                 || b.as_ref().is_some_and(|node| node.mode == TREE),
                 |(mode, _, _)| *mode == TREE,
@@ -405,8 +413,13 @@ impl<'a, 'c> Trees<'a, 'c> {
                 continue;
             }
             if is_tree {
+                if levels.len() > DEEPEST {
+                    return Err(Stop::Incomplete(format!(
+                        "the commit nests folders deeper than {DEEPEST} levels"
+                    )));
+                }
                 let head = a.map(|(_, _, id)| id);
-                self.compare(head, b.as_ref(), &path, objects, deviations)?;
+                levels.push(self.level(head, b.as_ref(), path, objects)?);
                 continue;
             }
             let disk = match &b {
@@ -416,15 +429,50 @@ impl<'a, 'c> Trees<'a, 'c> {
                 }),
                 None => None,
             };
-            let tracked = match (whole, &disk) {
-                (Some(_), Some(leaf)) => Some(Tracked::Merged {
+            let tracked = match &disk {
+                Some(leaf) if whole => Some(Tracked::Merged {
                     leaf: leaf.clone(),
                     flagged: true,
                 }),
-                (Some(_), None) | (None, _) => self.tracked(&path)?,
+                Some(_) | None => self.tracked(&path)?,
             };
             deviations.judge(&path, a.is_some(), disk, tracked.as_ref());
         }
+        Ok(())
+    }
+
+    /// Reads what HEAD and the disk hold in one folder.
+    fn level(
+        &mut self,
+        head: Option<Id>,
+        disk: Option<&Node>,
+        path: Vec<u8>,
+        objects: &mut Objects<'_>,
+    ) -> Result<Level, Stop> {
+        let mut old = match head {
+            Some(id) if id != self.ctx.empty_tree => objects.tree(&id)?,
+            _ => Vec::new(),
+        };
+        if path.is_empty() {
+            old.retain(|(_, name, _)| !self.ctx.is_excluded(name));
+        }
+        // A folder that the index names as a whole: what is in it is known to the object database alone.
+        let whole = disk.filter(|node| node.dir.is_none() && node.additions.is_empty());
+        let new = match (whole, disk) {
+            (Some(node), _) => objects
+                .tree(&node.id)?
+                .into_iter()
+                .map(|(mode, name, id)| leaf(&name, mode, id))
+                .collect(),
+            (None, Some(node)) => self.nodes(node.dir, &path, node.additions.clone())?,
+            (None, None) => Vec::new(),
+        };
+        Ok(Level {
+            path,
+            whole: whole.is_some(),
+            old: old.into_iter().peekable(),
+            new: new.into_iter().peekable(),
+        })
     }
 
     /// Tells how the index knows a path.
