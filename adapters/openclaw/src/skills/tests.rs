@@ -196,7 +196,10 @@ fn arguments_reach_the_program_as_they_are() {
         );
         assert_eq!(
             stage.run("resume", &[text], 3),
-            (expected(&["resume", "--json", "--", text]), 3)
+            (
+                expected(&["resume", "--json", &format!("--task={text}")]),
+                3
+            )
         );
         assert_eq!(
             stage.run("bg-run", &["printf", text, "-x"], 0),
