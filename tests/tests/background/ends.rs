@@ -183,14 +183,17 @@ fn readiness_can_be_waited_for() {
 #[test]
 fn limits_reach_the_command() {
     let desk = Desk::new();
+    let go = desk.scratch.home().join("go");
+    let look = format!(
+        "until test -e {go:?}; do sleep 0.01; done; ulimit -v; ulimit -H -v; ulimit -t; \
+         cat /sys/fs/cgroup/$(sed -n 's/^0::.//p' /proc/self/cgroup)/memory.max; :"
+    );
     let id = desk.start(
         &["--memory", "1G", "--cpu-time", "7s"],
-        &[
-            "sh",
-            "-c",
-            "ulimit -v; ulimit -H -v; ulimit -t; cat /sys/fs/cgroup/$(sed -n 's/^0::.//p' /proc/self/cgroup)/memory.max; :",
-        ],
+        &["sh", "-c", &look],
     );
+    // The hard limit is set once the command has begun; `bg run` returns after that.
+    std::fs::write(go, "").unwrap();
     let task = desk.end(&id);
     assert_eq!(task["status"], "completed");
     let said: Vec<&str> = task["limits"]
