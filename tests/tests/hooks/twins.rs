@@ -62,7 +62,16 @@ impl Twins {
                 args,
             );
             let text = |bytes: &[u8]| {
-                String::from_utf8_lossy(bytes).replace(&*scratch.path().to_string_lossy(), "@")
+                String::from_utf8_lossy(bytes)
+                    .replace(&*scratch.path().to_string_lossy(), "@")
+                    .split('\n')
+                    // A line that is written over and over is progress, and ends in seconds.
+                    .map(|line| match line.rsplit_once('\r') {
+                        Some((_, last)) => last.split(" (").next().unwrap_or_default(),
+                        None => line,
+                    })
+                    .collect::<Vec<_>>()
+                    .join("\n")
             };
             said.push((done.status.code(), text(&done.stdout), text(&done.stderr)));
         }
