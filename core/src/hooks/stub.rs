@@ -2,8 +2,8 @@
 //!
 //! The text is a shell function between two marker lines. It never hinders: it returns 0 whatever happens, ends the
 //! program after two seconds, and says one line at the most. The shell watches by itself: `timeout` would be one more program
-//! to wait for, three times as long. Nothing that git was given open is handed on, so that nobody waits for the recorder. It runs where the program is gone or cannot be executed, and
-//! without PATH or HOME. The logic lives in the program, so the text rarely changes. One thing is decided here, since
+//! to wait for, three times as long. Nothing that git was given open is handed on, so that nobody waits for the recorder. It
+//! runs where the program is gone or cannot be executed, and without PATH or HOME. The logic lives in the program, so the text rarely changes. One thing is decided here, since
 //! starting the program takes longer than git shall wait for nothing: whether takeup is used in the repository at all. A
 //! linked work tree's git folder lies two below the common one and names it in `commondir` (gitrepository-layout(5)).
 
