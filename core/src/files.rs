@@ -169,12 +169,19 @@ impl Staged {
 
     /// Puts the file into its place and makes that durable.
     pub fn put(self) -> Result<(), FileError> {
+        let folder = folder_of(&self.path).to_path_buf();
+        self.put_unflushed()?;
+        sync_folder(&folder)
+    }
+
+    /// Puts the file into its place. Where many go into one folder, one [`sync_folder`] makes all of them durable.
+    pub fn put_unflushed(self) -> Result<(), FileError> {
         let Self { temporary, path } = self;
         fault::around("file-rename", || {
             temporary.persist(&path).map_err(|error| error.error)
         })
-        .map_err(|source| FileError::new("cannot write", &path, source))?;
-        sync_folder(folder_of(&path))
+        .map(drop)
+        .map_err(|source| FileError::new("cannot write", &path, source))
     }
 }
 

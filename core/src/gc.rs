@@ -7,6 +7,7 @@
 //! ([`crate::background::Limits`]).
 //!
 //! [`collect`] is what `git takeup gc` calls. [`tidy`] is what runs by itself after a git hook, and only archives.
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -21,6 +22,10 @@ use crate::ids::{SessionRef, TaskId};
 use crate::ledger::{Actor, Ledger, LedgerError, TaskEntry, View};
 use crate::repository::{Place, RepositoryError, discover, forget_gone_places};
 use crate::time::{Clock, Time};
+
+/// So many tasks are archived by one record. Every file is flushed, so thousands take a while; what is done by then stays
+/// done when the process is ended.
+const AT_ONCE: usize = 500;
 
 /// What is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -307,18 +312,19 @@ fn archive(
     clock: &dyn Clock,
     chosen: &[(TaskId, String)],
 ) -> Result<usize, LedgerError> {
-    if chosen.is_empty() {
-        return Ok(0);
-    }
-    let ids: std::collections::BTreeSet<&TaskId> = chosen.iter().map(|(task, _)| task).collect();
     let actor = Actor {
         session: SessionRef::person(),
         pid: std::process::id(),
     };
-    let moved = ledger.archive(clock, Ledger::PATIENCE, &actor, |entry| {
-        ids.contains(&entry.task.task_id)
-    })?;
-    Ok(moved.value.len())
+    let mut moved = 0;
+    for some in chosen.chunks(AT_ONCE) {
+        let ids: BTreeSet<&TaskId> = some.iter().map(|(task, _)| task).collect();
+        let done = ledger.archive(clock, Ledger::PATIENCE, &actor, |entry| {
+            ids.contains(&entry.task.task_id)
+        })?;
+        moved += done.value.len();
+    }
+    Ok(moved)
 }
 
 struct Found {

@@ -18,6 +18,7 @@
 //!   answer says what to add by hand.
 //! - The input of `post-rewrite` is not read: which commits became which is not recorded, only where HEAD was and is.
 mod apply;
+mod leftovers;
 mod manager;
 mod plan;
 mod record;
@@ -28,6 +29,7 @@ mod stub;
 mod tests;
 
 pub use self::apply::apply;
+pub use self::leftovers::temporary_files;
 pub use self::manager::{ByHand, Manager};
 pub use self::plan::{Change, Installation, Outcome, Plan, Seen, plan_install, plan_uninstall};
 pub use self::record::{Heard, Means, attribute, record};

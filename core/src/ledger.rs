@@ -51,7 +51,7 @@ use std::time::Duration;
 pub use state::{Actor, Change, Doubt, InstalledHook, PendingEffect, State, TaskEntry, Transition};
 
 use crate::error::{Exit, Explain};
-use crate::files::{self, FileError};
+use crate::files::{self, FileError, Staged};
 use crate::issue::{Issue, IssueKind};
 use crate::time::Clock;
 use frame::Newer;
@@ -377,7 +377,9 @@ impl Ledger {
             // What was put aside or is gone leaves no trace in the journal: the doubt it raised is kept in a snapshot.
             let traceless = !writer.aside.is_empty() || writer.loaded.cut;
             let doubts = traceless && !writer.loaded.view.state.doubtful.is_empty();
-            if writer.is_due() || doubts {
+            // What went into the archive is read by everybody until a snapshot leaves it out.
+            let shrinks = transition.archives() && writer.is_safe();
+            if writer.is_due() || doubts || shrinks {
                 // The line is acknowledged already; the next writer tries again.
                 complaint = writer.make_snapshot().err();
             }
@@ -438,22 +440,24 @@ impl Ledger {
     }
 
     /// Lists what was put aside because it was damaged (`torn-…`, `damaged-…`), and temporary files that a killed process
-    /// left, ordered by name.
+    /// left here and in the archive, ordered by path.
     pub fn aside(&self) -> Result<Vec<PathBuf>, LedgerError> {
-        if !read::check_folder(self.dir())? {
-            return Ok(Vec::new());
-        }
-        let fail = |source| FileError::new("cannot list", self.dir(), source);
         let mut found = Vec::new();
-        for item in std::fs::read_dir(self.dir()).map_err(fail)? {
-            let item = item.map_err(fail)?;
-            let name = item.file_name();
-            let name = name.to_string_lossy();
-            if ["torn-", "damaged-", files::Staged::PREFIX]
-                .iter()
-                .any(|prefix| name.starts_with(prefix))
-            {
-                found.push(item.path());
+        for (folder, prefixes) in [
+            (self.dir(), &["torn-", "damaged-", Staged::PREFIX][..]),
+            (&self.archive_folder(), &[Staged::PREFIX][..]),
+        ] {
+            if !read::check_folder(folder)? {
+                break;
+            }
+            let fail = |source| FileError::new("cannot list", folder, source);
+            for item in std::fs::read_dir(folder).map_err(fail)? {
+                let item = item.map_err(fail)?;
+                let name = item.file_name();
+                let name = name.to_string_lossy();
+                if prefixes.iter().any(|prefix| name.starts_with(prefix)) {
+                    found.push(item.path());
+                }
             }
         }
         found.sort();

@@ -1,10 +1,11 @@
 //! The ledger: its folder, its records, what waits in it; and the hooks it knows of.
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 
 use super::{Finding, Remedy, Scene};
 use crate::error::Explain as _;
 use crate::files::Staged;
-use crate::hooks::{self, HookState, names_missing_program};
+use crate::hooks::{self, HookError, HookState, names_missing_program};
 use crate::issue::IssueKind;
 use crate::ledger::{Ledger, View};
 use crate::text;
@@ -75,26 +76,7 @@ pub(super) fn folder(scene: &Scene<'_>, found: &mut Vec<Finding>) -> bool {
             kept += 1;
             continue;
         }
-        let old = std::fs::symlink_metadata(&file)
-            .and_then(|meta| meta.modified())
-            .is_ok_and(|modified| {
-                modified
-                    .duration_since(std::time::UNIX_EPOCH)
-                    .is_ok_and(|since| {
-                        let then = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
-                        scene.engine.clock.now().millis().saturating_sub(then) > STALE_MILLIS
-                    })
-            });
-        if old {
-            found.push(
-                Finding::warn(
-                    "ledger-temporary",
-                    format!("{} was left by a killed process", file.display()),
-                )
-                .advice("`--fix` removes it")
-                .remedy(Remedy::RemoveTemporary { path: file.clone() }),
-            );
-        }
+        found.extend(left_behind(scene, "ledger-temporary", file));
     }
     if kept > 0 {
         found.push(
@@ -110,6 +92,20 @@ pub(super) fn folder(scene: &Scene<'_>, found: &mut Vec<Finding>) -> bool {
         );
     }
     true
+}
+
+/// Makes the finding for a temporary file that is too old to belong to a process that still works.
+fn left_behind(scene: &Scene<'_>, check: &str, file: PathBuf) -> Option<Finding> {
+    let modified = std::fs::symlink_metadata(&file).and_then(|meta| meta.modified());
+    let since = modified.ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    let then = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+    let is_old = scene.engine.clock.now().millis().saturating_sub(then) > STALE_MILLIS;
+    is_old.then(|| {
+        let message = format!("{} was left by a killed process", file.display());
+        Finding::warn(check, message)
+            .advice("`--fix` removes it")
+            .remedy(Remedy::RemoveTemporary { path: file })
+    })
 }
 
 /// Reads the ledger. `None` where it cannot be read at all.
@@ -209,7 +205,25 @@ pub(super) fn records(scene: &Scene<'_>, found: &mut Vec<Finding>) -> Option<Vie
     Some(view)
 }
 
+fn unreadable_hooks(error: &HookError) -> Finding {
+    let advice = error.hint();
+    Finding::fail("hooks", error.to_string()).advice(
+        advice.unwrap_or_else(|| "look at what stands there; nothing was changed".to_owned()),
+    )
+}
+
 pub(super) fn hooks(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
+    let recorded = view.state.hooks.values();
+    match hooks::temporary_files(scene.place, scene.repository.git(), recorded) {
+        Ok(files) => {
+            let files = files.into_iter();
+            found.extend(files.filter_map(|file| left_behind(scene, "hooks-temporary", file)));
+        }
+        Err(error) => {
+            found.push(unreadable_hooks(&error));
+            return;
+        }
+    }
     let version = scene
         .repository
         .program("to know its version")
@@ -220,7 +234,7 @@ pub(super) fn hooks(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
     let hooks = match hooks::status(scene.repository, version, &view.state) {
         Ok(hooks) => hooks,
         Err(error) => {
-            found.push(Finding::fail("hooks", error.to_string()));
+            found.push(unreadable_hooks(&error));
             return;
         }
     };

@@ -7,7 +7,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use super::manager::{self, ByHand, Manager};
-use super::{EVENTS, HookError, stub};
+use super::{EVENTS, HookError, leftovers, stub};
 use crate::env::Env;
 use crate::files::{FileError, read_bounded};
 use crate::ledger::InstalledHook;
@@ -585,17 +585,7 @@ pub fn plan_uninstall(
             config: true,
         });
     }
-    let mut folders = vec![place.common_dir.join("hooks"), folder(place, git)?.path];
-    for hook in recorded {
-        let file = crate::paths::path_of_text(&hook.place);
-        if let Some(folder) = file.as_deref().and_then(Path::parent)
-            && folder.is_absolute()
-        {
-            folders.push(folder.to_path_buf());
-        }
-    }
-    folders.sort();
-    folders.dedup();
+    let folders = leftovers::folders(place, git, recorded)?;
     for event in EVENTS {
         let mut from = in_config.then(|| config.display().to_string());
         for folder in folders.iter().filter(|_| !what.global) {
@@ -617,6 +607,12 @@ pub fn plan_uninstall(
             Some(place) => Outcome::Taken { event, place },
             None => Outcome::None { event },
         });
+    }
+    for folder in folders.iter().filter(|_| !what.global) {
+        for path in leftovers::in_folder(folder)? {
+            let before = Seen::at(&path)?;
+            plan.changes.push(Change::Remove { path, before });
+        }
     }
     for hook in recorded.iter().filter(|hook| hook.made_folder) {
         if let Some(file) = crate::paths::path_of_text(&hook.place)

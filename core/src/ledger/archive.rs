@@ -10,7 +10,7 @@ use super::{
 };
 use super::{newer_version, read};
 use crate::agent::Found;
-use crate::files;
+use crate::files::{self, Staged};
 use crate::ids::TaskId;
 use crate::issue::{Issue, IssueKind};
 use crate::time::Clock;
@@ -65,7 +65,10 @@ impl Ledger {
             let (mut bytes, _) = frame::seal(&record)
                 .map_err(|error| files::FileError::new("cannot write", &path, error))?;
             bytes.push(b'\n');
-            files::write_atomic(&path, &bytes, 0o600)?;
+            Staged::write(&path, &bytes, 0o600)?.put_unflushed()?;
+        }
+        if !chosen.is_empty() {
+            files::sync_folder(&folder)?;
         }
         self.transact(clock, patience, |now| {
             let task_ids: Vec<TaskId> = chosen
@@ -142,7 +145,7 @@ impl Ledger {
         Ok(found)
     }
 
-    fn archive_folder(&self) -> PathBuf {
+    pub(super) fn archive_folder(&self) -> PathBuf {
         self.dir().join("archive")
     }
 

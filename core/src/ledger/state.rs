@@ -36,6 +36,14 @@ pub struct Transition {
     pub changes: Vec<Change>,
 }
 
+impl Transition {
+    /// Tells whether tasks leave the state for the archive.
+    pub(super) fn archives(&self) -> bool {
+        let mut changes = self.changes.iter();
+        changes.any(|change| matches!(change, Change::Archived { .. }))
+    }
+}
+
 /// One change. Records are put whole, so a line says what is so afterwards.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(

@@ -523,6 +523,9 @@ fn the_archive_takes_closed_tasks_out_of_the_way() {
         .archive(&CLOCK, Ledger::PATIENCE, &actor(), |_| true)
         .unwrap();
     assert_eq!(moved.value, [id(&long), id("done")]);
+    // Nor are they read with the snapshot any longer.
+    let snapshot = fs::read_to_string(ledger.dir().join("state.json")).unwrap();
+    assert!(snapshot.contains("\"active\"") && !snapshot.contains("\"completed\""));
     let view = ledger.read().unwrap();
     assert_eq!(view.state.tasks.keys().collect::<Vec<_>>(), [&id("open")]);
     assert_eq!(view.state.archived, moved.value);

@@ -34,6 +34,9 @@ fn every_byte_of_every_record_is_guarded() {
     ledger
         .archive(&CLOCK, Ledger::PATIENCE, &actor(), |_| true)
         .unwrap();
+    for number in 21..26 {
+        put(&ledger, note("t", &format!("{number}")));
+    }
     let whole = ledger.read().unwrap();
     assert_eq!(ledger.examine().unwrap(), []);
     let files = [
@@ -143,6 +146,9 @@ fn files_mutated_at_random_end_in_no_panic_and_invent_nothing() {
     ledger
         .archive(&CLOCK, Ledger::PATIENCE, &actor(), |_| true)
         .unwrap();
+    for number in 21..26 {
+        put(&ledger, note("t", &format!("{number}")));
+    }
     let all = notes(&ledger.read().unwrap(), "t");
     let names = [
         "journal.jsonl",

@@ -322,3 +322,55 @@ fn decisions_that_were_not_shown_are_counted() {
     );
     assert!(said.starts_with("1 decision is not yet shown"), "{said}");
 }
+
+/// An installation that was killed leaves a file under a temporary name: the doctor removes it when nobody can be at work
+/// on it any more, and so does an uninstallation.
+#[test]
+fn what_a_killed_installation_left_beside_the_hooks_goes() {
+    for fault in ["file-write:middle=kill", "file-rename:before=kill"] {
+        let scratch = Scratch::new(PROGRAM);
+        let hooks = hooks_folder(&scratch);
+        let before = whole(&hooks);
+        let temporary = || {
+            let names = fs::read_dir(&hooks)
+                .unwrap()
+                .map(|entry| entry.unwrap().path());
+            let is_ours = |path: &PathBuf| path.to_string_lossy().contains(".takeup-tmp-");
+            names.filter(is_ours).collect::<Vec<_>>()
+        };
+        let kill = || {
+            let killed = scratch
+                .program_in(&scratch.repo())
+                .env("TAKEUP_FAULT", fault)
+                .args(["hooks", "install"])
+                .status()
+                .unwrap();
+            assert_eq!(killed.code(), None, "{fault}");
+            assert_eq!(temporary().len(), 1, "{fault}");
+        };
+        kill();
+        scratch.takeup(&["hooks", "install"]).exits(0);
+        let young = findings(&scratch, &scratch.repo());
+        assert!(young.iter().all(|one| one["check"] != "hooks-temporary"));
+        let left = temporary().remove(0);
+        let two_hours_ago = std::time::SystemTime::now() - Duration::from_hours(2);
+        let file = fs::File::options().write(true).open(&left).unwrap();
+        file.set_modified(two_hours_ago).unwrap();
+        let said = says(
+            &findings(&scratch, &scratch.repo()),
+            "hooks-temporary",
+            "warn",
+        );
+        assert!(said.contains(&left.display().to_string()), "{said}");
+        scratch.takeup(&["doctor", "--fix", "--yes"]).exits(0);
+        assert_eq!(temporary(), Vec::<PathBuf>::new());
+        let found = findings(&scratch, &scratch.repo());
+        assert!(says(&found, "hooks", "ok").contains("5 git hooks run"));
+
+        scratch.takeup(&["hooks", "uninstall"]).exits(0);
+        assert_eq!(timeless(&whole(&hooks)), timeless(&before), "{fault}");
+        kill();
+        scratch.takeup(&["hooks", "uninstall"]).exits(0);
+        assert_eq!(timeless(&whole(&hooks)), timeless(&before), "{fault}");
+    }
+}
