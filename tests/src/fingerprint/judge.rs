@@ -29,9 +29,9 @@ pub struct Whole {
 pub struct Nested {
     /// Its path in the other.
     pub path: Vec<u8>,
-    /// The commit checked out in it.
-    pub head: String,
-    /// Whether anything in it differs from that commit.
+    /// The commit checked out in it; `None` where there is none yet.
+    pub head: Option<String>,
+    /// Whether anything in it differs from that commit, or there is none.
     pub dirty: bool,
     /// What is in it.
     pub inside: Whole,
@@ -53,7 +53,7 @@ impl Whole {
     }
 
     /// Lists path, commit and whether it is dirty of every repository inside, however deep.
-    pub fn flat(&self) -> Vec<(Vec<u8>, String, bool)> {
+    pub fn flat(&self) -> Vec<(Vec<u8>, Option<String>, bool)> {
         let mut all = Vec::new();
         for nested in &self.nested {
             all.push((nested.path.clone(), nested.head.clone(), nested.dirty));
@@ -349,7 +349,7 @@ impl<'a> Scratch<'a> {
         self.written()
     }
 
-    /// Looks into a repository inside; `None` where there is none, or none with a commit.
+    /// Looks into a repository inside; `None` where there is none.
     fn nested(&self, path: &[u8]) -> Result<Option<Nested>, String> {
         let root = self.root.join(OsStr::from_bytes(path));
         let mut folder = self.root.to_path_buf();
@@ -363,8 +363,14 @@ impl<'a> Scratch<'a> {
         let Ok(git) = Scratch::new(&root, self.env, scratch.path()) else {
             return Ok(None);
         };
+        let inside = whole(&root, self.env)?;
         let Ok(head) = git.run(&["rev-parse", "-q", "--verify", "HEAD"], b"", false) else {
-            return Ok(None);
+            return Ok(Some(Nested {
+                path: path.to_vec(),
+                head: None,
+                dirty: true,
+                inside,
+            }));
         };
         let tree = if git
             .run(&["ls-tree", "HEAD", "--", ".agent-context"], b"", false)?
@@ -376,10 +382,9 @@ impl<'a> Scratch<'a> {
             git.run(&["read-tree", "HEAD"], b"", true)?;
             git.without_runtime()?
         };
-        let inside = whole(&root, self.env)?;
         Ok(Some(Nested {
             path: path.to_vec(),
-            head: String::from_utf8_lossy(&head).trim().to_owned(),
+            head: Some(String::from_utf8_lossy(&head).trim().to_owned()),
             dirty: tree != inside.tree || inside.nested.iter().any(|nested| nested.dirty),
             inside,
         }))

@@ -352,9 +352,9 @@ impl Walk {
             .record
             .submodules
             .iter()
-            .filter_map(|found| {
-                let head = found.head.as_ref()?.as_str().to_owned();
-                Some((found.path.clone(), head, found.dirty))
+            .map(|found| {
+                let head = found.head.as_ref().map(|head| head.as_str().to_owned());
+                (found.path.clone(), head, found.dirty)
             })
             .collect();
         let mut wanted: Vec<_> = judged

@@ -245,3 +245,79 @@ fn a_link_in_the_place_of_flagged_rules_holds_none() {
     repo.write("new.txt", "1");
     agreed(&repo);
 }
+
+/// git's own sparse checkouts leave such an index behind at times, and git reads the two as one.
+#[test]
+fn a_folder_of_the_sparse_index_beside_what_is_in_it() {
+    let repo = base();
+    repo.git([
+        "sparse-checkout",
+        "set",
+        "--cone",
+        "--sparse-index",
+        "other",
+    ]);
+    let blob = repo.git(["rev-parse", "HEAD:dir/b.txt"]);
+    let index = std::fs::read(repo.own("index")).unwrap();
+    std::fs::write(
+        repo.own("index"),
+        with_part(&index, "dir/b.txt", blob.trim()),
+    )
+    .unwrap();
+    let look = agreed(&repo);
+    assert!(look.fallback.is_some());
+    assert_eq!(look.record.deviations, []);
+}
+
+/// Returns an index of version 3 with one more entry, copied from that of the folder it is in.
+fn with_part(index: &[u8], path: &str, blob: &str) -> Vec<u8> {
+    let number = |at: usize| u32::from_be_bytes(index[at..at + 4].try_into().unwrap());
+    assert_eq!((number(4), &index[..4]), (3, b"DIRC".as_slice()));
+    let folder = path.rsplit_once('/').unwrap().0.to_owned() + "/";
+    let name = |at: usize| {
+        let start = at + if index[at + 60] & 0x40 == 0 { 62 } else { 64 };
+        let len = index[start..].iter().position(|byte| *byte == 0).unwrap();
+        (start - at, &index[start..start + len])
+    };
+    let mut at = 12;
+    while name(at).1 != folder.as_bytes() {
+        let (start, text) = name(at);
+        at += (start + text.len() + 8) & !7;
+    }
+    let end = at + ((64 + folder.len() + 8) & !7);
+    let mut entry = index[at..at + 64].to_vec();
+    entry[24..28].copy_from_slice(&0o100_644_u32.to_be_bytes());
+    for (byte, digits) in entry[40..60].iter_mut().zip(blob.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).unwrap(), 16).unwrap();
+    }
+    entry[61] = u8::try_from(path.len()).unwrap();
+    entry.extend(path.as_bytes());
+    entry.resize((64 + path.len() + 8) & !7, 0);
+    let mut whole = index[..end].to_vec();
+    whole[8..12].copy_from_slice(&(number(8) + 1).to_be_bytes());
+    whole.extend(entry);
+    whole.extend(&index[end..index.len() - 20]);
+    let mut hasher = gix_hash::hasher(gix_hash::Kind::Sha1);
+    hasher.update(&whole);
+    whole.extend(hasher.try_finalize().unwrap().as_slice());
+    whole
+}
+
+/// git leaves a gitlink as it is where the repository has no commit yet; what lies in there still counts.
+#[test]
+fn a_repository_without_a_commit_in_the_place_of_a_submodule() {
+    let repo = base();
+    let inner = repo.path("inner");
+    let print = || agreed(&repo).record.fingerprint;
+    repo.git(["init", "-q", "inner"]);
+    repo.git_in(&inner, ["commit", "-q", "--allow-empty", "-m", "m"]);
+    repo.git(["add", "inner"]);
+    repo.remove("inner/.git");
+    let gone = print();
+    repo.git(["init", "-q", "inner"]);
+    let young = print();
+    repo.write("inner/x", "1");
+    let filled = print();
+    assert_ne!(gone, young);
+    assert_ne!(young, filled);
+}

@@ -202,6 +202,10 @@ impl Index {
             if number > 0 {
                 let before = names.get(previous.0..previous.0 + previous.1)?;
                 match before.cmp(text) {
+                    // git itself writes such a thing at times, and reads the two as one.
+                    Ordering::Less if before.ends_with(b"/") && text.starts_with(before) => {
+                        return Some(Err("it holds a folder as a whole, and what is in it"));
+                    }
                     Ordering::Less => {}
                     Ordering::Equal if previous.2 < stage && previous.2 != 0 => {}
                     Ordering::Equal | Ordering::Greater => {
