@@ -237,10 +237,7 @@ fn refuse(error: &clap::Error) -> u8 {
 fn print(command: &str, outcome: &Result<Reply, Failure>, json: bool) -> u8 {
     match outcome {
         Ok(reply) if reply.silent => {}
-        _ if json => printer::out(&format!(
-            "{}\n",
-            takeup_core::text::escaped_json(&envelope(command, outcome))
-        )),
+        _ if json => printer::out_json(envelope(command, outcome)),
         Ok(reply) => {
             let text = reply.human.trim_end();
             if !text.is_empty() {

@@ -61,6 +61,13 @@ pub(crate) fn out_raw(bytes: &[u8]) -> io::Result<()> {
     written
 }
 
+/// Prints a JSON document and a line end on standard output.
+pub(crate) fn out_json(mut json: String) {
+    json.push('\n');
+    // A reader that went away is no failure, and any other is kept.
+    let _done: io::Result<()> = out_raw(text::escaped_json(&json).as_bytes());
+}
+
 fn note(error: Option<&io::Error>) {
     if let Some(error) = error
         && error.kind() != io::ErrorKind::BrokenPipe

@@ -197,7 +197,7 @@ pub(crate) struct ErrorBody<'a> {
     pub retryable: bool,
 }
 
-/// Writes the envelope of an answer or failure as one line of JSON.
+/// Writes the envelope of an answer or failure as JSON.
 pub(crate) fn envelope(command: &str, outcome: &Result<Reply, Failure>) -> String {
     let envelope = match outcome {
         Ok(reply) => Envelope {
@@ -224,26 +224,5 @@ pub(crate) fn envelope(command: &str, outcome: &Result<Reply, Failure>) -> Strin
             }),
         },
     };
-    escaped(&serde_json::to_string_pretty(&envelope).unwrap_or_default())
-}
-
-/// Writes the characters that act on a terminal, or hide what stands there, as escapes. JSON has to escape some of them
-/// only; outside of its strings none of the others can stand.
-fn escaped(json: &str) -> String {
-    let acts = |c: char| c != '\n' && !takeup_core::text::is_shown(c);
-    if !json.contains(acts) {
-        return json.to_owned();
-    }
-    let mut out = String::with_capacity(json.len());
-    for c in json.chars() {
-        if acts(c) {
-            let mut units = [0; 2];
-            for unit in c.encode_utf16(&mut units) {
-                out.push_str(&format!("\\u{unit:04x}"));
-            }
-        } else {
-            out.push(c);
-        }
-    }
-    out
+    serde_json::to_string_pretty(&envelope).unwrap_or_default()
 }

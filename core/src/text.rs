@@ -59,7 +59,7 @@ pub fn as_it_is(text: &str, most: usize) -> String {
 /// assert_eq!(takeup_core::text::styled(hostile), "\u{1b}[1mbold\u{1b}[0m ]0;title ab");
 /// ```
 pub fn styled(text: &str) -> Cow<'_, str> {
-    if text.chars().all(is_shown) {
+    if all_shown(text) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());
@@ -73,6 +73,15 @@ pub fn styled(text: &str) -> Cow<'_, str> {
         rest = behind;
     }
     Cow::Owned(out)
+}
+
+/// Tells whether [`is_shown`] holds for every character; of ASCII, which most long texts are, at a glance.
+fn all_shown(text: &str) -> bool {
+    let is_plain = |byte: &u8| matches!(byte, b'\n' | b' '..=b'~');
+    // Looked at in pieces without a way out of them, so that many bytes are looked at in one step.
+    let mut pieces = text.as_bytes().chunks(4096);
+    let is_ascii = pieces.all(|piece| piece.iter().fold(true, |all, byte| all & is_plain(byte)));
+    is_ascii || text.chars().all(is_shown)
 }
 
 /// Returns the length of the styling sequence that a text begins with.
@@ -92,7 +101,7 @@ fn style_length(text: &str) -> Option<usize> {
 /// ```
 pub fn escaped_json(json: &str) -> Cow<'_, str> {
     use std::fmt::Write as _;
-    if json.chars().all(is_shown) {
+    if all_shown(json) {
         return Cow::Borrowed(json);
     }
     let mut out = String::with_capacity(json.len() + 16);

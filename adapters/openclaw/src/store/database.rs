@@ -1,8 +1,9 @@
 //! One agent's sessions in `SQLite`.
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
-use bstr::ByteSlice as _;
+use bstr::{ByteSlice as _, Finder};
 use rusqlite::{Connection, Row, Statement};
 use takeup_sqlite::{Columns, ReadError, columns, integer, text};
 
@@ -270,25 +271,33 @@ fn unpack(blob: &[u8], most: u64) -> Option<Vec<u8>> {
     (bytes.len() as u64 <= most).then_some(bytes)
 }
 
+/// What an entry is parsed for: it names another folder or a goal, or says that it was stopped or put away.
+static TELLING: LazyLock<[Finder<'static>; 5]> = LazyLock::new(|| {
+    [
+        "Cwd\":",
+        "\"worktree\":",
+        "\"goal\":",
+        "\"abortedLastRun\":true",
+        "\"archivedAt\":",
+    ]
+    .map(Finder::new)
+});
+/// Before the run that wrote last.
+static WRITER: LazyLock<Finder<'static>> =
+    LazyLock::new(|| Finder::new("\"activeWriterRunId\":\""));
+
 /// Tells without parsing whether an entry says that nothing is open: its row is `done`, the run that wrote last is the
-/// run that ended last, and nothing in it names another folder or a goal. Entries are large (the prompt of every skill
+/// run that ended last, and nothing in it is [`TELLING`]. Entries are large (the prompt of every skill
 /// is in them), and most sessions are of this kind.
 fn is_settled(status: Option<&str>, entry: &[u8]) -> bool {
     if status != Some("done") || !entry.starts_with(b"{") || !entry.ends_with(b"}") {
         return false;
     }
-    if [
-        "Cwd\":",
-        "\"worktree\":",
-        "\"goal\":",
-        "\"abortedLastRun\":true",
-    ]
-    .iter()
-    .any(|needle| entry.contains_str(needle))
-    {
+    if TELLING.iter().any(|needle| needle.find(entry).is_some()) {
         return false;
     }
-    let Some((_, rest)) = entry.split_once_str("\"activeWriterRunId\":\"") else {
+    let Some(rest) = (WRITER.find(entry)).and_then(|at| entry.get(at + WRITER.needle().len()..))
+    else {
         return true;
     };
     let Some((run, _)) = rest.split_once_str("\"") else {
@@ -318,6 +327,7 @@ mod tests {
             br#"{"execCwd":"/r"}"#,
             br#"{"abortedLastRun":true}"#,
             br#"{"goal":{}}"#,
+            br#"{"archivedAt":1}"#,
             b"",
             b"[]",
         ] {
