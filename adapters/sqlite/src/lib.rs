@@ -7,7 +7,7 @@
 //! |---|---|
 //! | somebody holds it open (the lock byte) | `mode=ro`: the owner's `-shm` is shared, by `SQLite`'s own protocol |
 //! | a `-wal` with content, nobody holds it | `mode=ro`, the WAL's index in memory only: `-shm` is not touched |
-//! | a hot `-journal` | `mode=ro`: `SQLite` refuses, since only a writer may roll back |
+//! | a `-journal` | `mode=ro`: `SQLite` refuses a hot one, since only a writer may roll back; one that is over is passed over |
 //! | nothing | `immutable=1`: no lock, no file |
 //!
 //! The two ways without locks are checked afterwards: when the files changed meanwhile, the work is done again.

@@ -112,10 +112,32 @@ fn look(database: &Path) -> Look {
         .collect()
 }
 
+/// Tells whether a `-journal` with content stands there that counts. One that begins with a zero is over, or not begun
+/// (sqlite.org/atomiccommit.html, section 9.2). Beside a database in WAL mode it is over, and taken for one that is not
+/// begun it would let `SQLite` make a log.
+fn has_journal(database: &Path) -> bool {
+    let journal = beside(database, "-journal");
+    let has_content = std::fs::symlink_metadata(&journal).is_ok_and(|journal| journal.len() > 0);
+    let is_over =
+        || byte_at(&journal, 0) == Some(0) && byte_at(database, READ_VERSION) == Some(WAL);
+    has_content && !is_over()
+}
+
+/// Where a database says what it takes to read it (sqlite.org/fileformat.html, section 1.3).
+const READ_VERSION: u64 = 19;
+/// A write-ahead log.
+const WAL: u8 = 2;
+
+fn byte_at(path: &Path, at: u64) -> Option<u8> {
+    use std::os::unix::fs::FileExt as _;
+    let mut byte = [0];
+    let file = open_regular(path).ok()??;
+    file.read_exact_at(&mut byte, at).ok()?;
+    Some(byte[0])
+}
+
 fn choose(database: &Path) -> Way {
-    let journal = std::fs::symlink_metadata(beside(database, "-journal"))
-        .is_ok_and(|journal| journal.len() > 0);
-    if journal {
+    if has_journal(database) {
         return Way::Shared;
     }
     // An owner that has a WAL database open has made its `-wal`, so sharing creates nothing.

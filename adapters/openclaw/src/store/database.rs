@@ -12,6 +12,10 @@ use super::transcript::Event;
 
 /// The largest event that is unpacked, in bytes (OpenClaw packs none beyond it).
 const LARGEST_EVENT: u64 = 4 << 20;
+/// The largest entry or plain event that is looked at, in bytes. Larger ones cost a look at their length.
+const LARGEST: u64 = 16 << 20;
+/// The last events of a session are read up to so many bytes together.
+const LARGEST_TAIL: u64 = 4 * LARGEST;
 /// How many of the last events are looked at for a list.
 pub(crate) const WINDOW: usize = 64;
 
@@ -64,7 +68,8 @@ impl Schema {
             "where true"
         };
         let rows = format!(
-            "select session_key, {id}, entry_json, {}, {}, {}, {}, {}, {}, coalesce({}, {}) from {table} {valid}",
+            "select session_key, {id}, {}, {}, {}, {}, {}, {}, {}, coalesce({}, {}) from {table} {valid}",
+            not_too_large("entry_json"),
             nodes.or_null("status"),
             nodes.or_null("updated_at"),
             nodes.or_null("created_at"),
@@ -144,10 +149,14 @@ impl Schema {
             entry: None,
             damaged: None,
         };
-        let bytes = row.get_ref(2)?.as_bytes().unwrap_or_default();
         if session.archived || !is_conversation(&session.key) {
             return Ok(session);
         }
+        let Ok(bytes) = row.get_ref(2)?.as_bytes() else {
+            let most = LARGEST >> 20;
+            session.damaged = Some(format!("its entry is no text, or larger than {most} MiB"));
+            return Ok(session);
+        };
         if self.nodes.has("status") && is_settled(session.status.as_deref(), bytes) {
             return Ok(session);
         }
@@ -170,7 +179,8 @@ impl Schema {
             self.events.or_null("event_zstd"),
             self.events.or_null("event_utf8_bytes"),
         );
-        let select = format!("select event_json, {blob}, {size} from transcript_events");
+        let plain = not_too_large("event_json");
+        let select = format!("select {plain}, {blob}, {size} from transcript_events");
         Ok(Statements {
             last: db.prepare(&format!(
                 "{select} where session_id = ?1 order by seq desc limit ?2"
@@ -199,7 +209,13 @@ impl Statements<'_> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let mut rows = self.last.query((session, most))?;
         let mut events = Vec::new();
+        let mut bytes = 0;
         while let Some(row) = rows.next()? {
+            bytes += [0, 1].map(|column| length(row, column)).iter().sum::<u64>();
+            // What lies before is out of sight, as what lies before the window.
+            if bytes > LARGEST_TAIL {
+                break;
+            }
             events.push(event(row)?.unwrap_or_default());
         }
         events.reverse();
@@ -243,6 +259,20 @@ impl Statements<'_> {
 pub(crate) struct Beginning {
     pub(crate) folder: Option<PathBuf>,
     pub(crate) said: Option<String>,
+}
+
+/// Returns what stands for a column in a query: its value, or `null` where that is too large to be looked at. Its length
+/// stands beside it in the database, so it is not read for that.
+fn not_too_large(column: &str) -> String {
+    format!("case when octet_length({column}) <= {LARGEST} then {column} end")
+}
+
+/// Returns the bytes of a text or blob, 0 for anything else.
+fn length(row: &Row<'_>, column: usize) -> u64 {
+    let value = row.get_ref(column).ok();
+    value
+        .and_then(|value| value.as_bytes().ok().map(|bytes| bytes.len() as u64))
+        .unwrap_or(0)
 }
 
 /// Reads one event, packed or not; `None` where it is not what its format says.

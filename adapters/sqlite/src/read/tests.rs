@@ -224,3 +224,71 @@ fn an_exclusive_lock_is_an_issue_after_the_wait() {
     db.execute_batch("commit").unwrap();
     assert_eq!(count(&database).unwrap(), Some(1));
 }
+
+/// A journal beside a database in WAL mode, or beside nothing: `SQLite` would make a log there, or roll back.
+#[test]
+fn a_journal_that_somebody_left_makes_nothing() {
+    for wal_mode in [true, false] {
+        for journal in [
+            &[0_u8; 512][..],
+            &[0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7],
+            b"x",
+        ] {
+            for size in [None, Some(0), Some(100)] {
+                let folder = tempfile::tempdir().unwrap();
+                let database = folder.path().join("a.db");
+                let db = Connection::open(&database).unwrap();
+                if wal_mode {
+                    db.pragma_update(None, "journal_mode", "wal").unwrap();
+                }
+                db.execute_batch("create table t(a); insert into t values (1)")
+                    .unwrap();
+                db.close().unwrap();
+                if let Some(size) = size {
+                    let file = std::fs::File::options()
+                        .write(true)
+                        .open(&database)
+                        .unwrap();
+                    file.set_len(size).unwrap();
+                }
+                write_atomic(&beside(&database, "-journal"), journal, 0o600).unwrap();
+                let before = content(folder.path());
+                let outcome = count(&database);
+                let first = journal[0];
+                let context =
+                    format!("WAL mode {wal_mode}, journal {first}…, size {size:?}: {outcome:?}");
+                assert!(matches!(outcome, Ok(Some(1)) | Err(_)), "{context}");
+                assert!(size.is_none() || outcome.is_err(), "{context}");
+                assert!(content(folder.path()) == before, "{context}");
+            }
+        }
+    }
+}
+
+/// A log that is no file: a pipe, a link, a folder.
+#[test]
+fn a_log_that_is_no_file_is_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = folder.path().join("a.db");
+    let db = Connection::open(&database).unwrap();
+    db.pragma_update(None, "journal_mode", "wal").unwrap();
+    db.execute_batch("create table t(a); insert into t values (1)")
+        .unwrap();
+    db.close().unwrap();
+    let log = beside(&database, "-wal");
+    let target = folder.path().join("target");
+    write_atomic(&target, b"of somebody else", 0o600).unwrap();
+    let made = Command::new("mkfifo").arg(&log).status().unwrap();
+    assert!(made.success());
+    assert_eq!(count(&database).unwrap(), Some(1));
+    std::fs::remove_file(&log).unwrap();
+    std::os::unix::fs::symlink(&target, &log).unwrap();
+    let before = content(folder.path());
+    let outcome = count(&database);
+    assert!(matches!(outcome, Ok(Some(1)) | Err(_)), "{outcome:?}");
+    assert_eq!(content(folder.path()), before);
+    std::fs::remove_file(&log).unwrap();
+    std::fs::create_dir_all(&log).unwrap();
+    let outcome = count(&database);
+    assert!(matches!(outcome, Ok(Some(1)) | Err(_)), "{outcome:?}");
+}
