@@ -2,7 +2,7 @@
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args as _, FromArgMatches, Parser, Subcommand, ValueEnum};
 use takeup_core::error::Exit;
 
 use crate::commands;
@@ -64,11 +64,11 @@ enum ColorWhen {
 }
 
 macro_rules! commands {
-    ($($(#[$doc:meta])* $name:ident => $module:ident, $word:literal;)*) => {
+    ($(#[doc = $about:literal] $name:ident => $module:ident, $word:literal;)*) => {
         /// The commands, one file each in `commands/`.
-        #[derive(Debug, Subcommand)]
+        #[derive(Debug)]
         enum Command {
-            $($(#[$doc])* #[command(name = $word)] $name(commands::$module::Args),)*
+            $(#[doc = $about] $name(commands::$module::Args),)*
         }
 
         impl Command {
@@ -78,6 +78,38 @@ macro_rules! commands {
 
             fn run(self, context: &Context) -> Result<Reply, Failure> {
                 match self { $(Self::$name(args) => commands::$module::run(args, context),)* }
+            }
+        }
+
+        // What is derived builds the arguments of every command at every start, which costs more than most commands do.
+        impl Subcommand for Command {
+            fn augment_subcommands(program: clap::Command) -> clap::Command {
+                program$(.subcommand(clap::Command::new($word).about($about.trim_start()).defer(|command| {
+                    commands::$module::Args::augment_args(command).about($about.trim_start()).long_about(None)
+                })))*
+            }
+
+            fn augment_subcommands_for_update(program: clap::Command) -> clap::Command {
+                Self::augment_subcommands(program)
+            }
+
+            fn has_subcommand(name: &str) -> bool {
+                matches!(name, $($word)|*)
+            }
+        }
+
+        impl FromArgMatches for Command {
+            fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+                match matches.subcommand() {
+                    $(Some(($word, matches)) => commands::$module::Args::from_arg_matches(matches).map(Self::$name),)*
+                    Some(_) => Err(clap::Error::new(ErrorKind::InvalidSubcommand)),
+                    None => Err(clap::Error::new(ErrorKind::MissingSubcommand)),
+                }
+            }
+
+            fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+                *self = Self::from_arg_matches(matches)?;
+                Ok(())
             }
         }
     };

@@ -9,7 +9,7 @@ use serde::Serialize;
 use takeup_core::env::Env;
 use takeup_core::files::read_bounded;
 use takeup_core::paths::config_dir;
-use takeup_core::repository::{ConfigScope, Repository};
+use takeup_core::repository::{ConfigScope, Repository, plain_place};
 use takeup_core::settings::{ConfirmBy, Settings};
 
 /// The most bytes of a settings file.
@@ -130,7 +130,11 @@ pub(crate) fn load(env: &Env) -> Layered {
         complaints: Vec::new(),
     };
     let user = config_dir(env).map(|folder| folder.join("config.toml"));
-    let repository = Repository::discover(env, &env.cwd).ok();
+    let repository = if are_absent(env) {
+        None
+    } else {
+        Repository::discover(env, &env.cwd).ok()
+    };
     let mut layers = Vec::new();
     layers.extend(user.and_then(|path| file(&path, &mut layered.complaints)));
     if let Some(repository) = &repository {
@@ -141,6 +145,39 @@ pub(crate) fn load(env: &Env) -> Layered {
         apply(&mut layered, layer);
     }
     layered
+}
+
+/// Tells whether it is certain that git's settings hold none of ours, so that no repository has to be opened for them: a plain
+/// place, and files in which the word does not stand and that include no other.
+fn are_absent(env: &Env) -> bool {
+    let Some(place) = plain_place(env, &env.cwd) else {
+        return false;
+    };
+    let by_call = env
+        .vars()
+        .any(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_CONFIG"));
+    let home = env.home();
+    let folder = env
+        .var("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| home.as_ref().map(|home| home.join(".config")));
+    let files = [
+        Some(PathBuf::from("/etc/gitconfig")),
+        folder.map(|folder| folder.join("git/config")),
+        home.map(|home| home.join(".gitconfig")),
+        Some(place.common_dir.join("config")),
+    ];
+    !by_call
+        && files.into_iter().flatten().all(|path| {
+            match std::fs::read(path) {
+                Ok(bytes) => {
+                    let text = String::from_utf8_lossy(&bytes).to_ascii_lowercase();
+                    !text.contains("takeup") && !text.contains("include")
+                }
+                // Whatever else is wrong with it, git has to say.
+                Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+            }
+        })
 }
 
 fn apply(layered: &mut Layered, layer: Layer) {

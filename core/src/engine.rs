@@ -45,7 +45,7 @@ pub use review::{
     reviews,
 };
 pub use show::{LogLine, TaskView, log, show};
-pub use site::{InitMode, Initialised, Site, init};
+pub use site::{InitMode, Initialised, Site, init, look_here};
 pub use start::{AddNoteRequest, SaveRequest, Saved, StartRequest, Started, add_note, save, start};
 pub use views::NextView;
 

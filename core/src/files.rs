@@ -77,7 +77,8 @@ pub fn read_bounded(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, Issue> {
             format!("{size} bytes are more than the {limit} that are read"),
         ));
     }
-    let mut bytes = Vec::new();
+    // One byte more than there should be, so that its end is seen without another buffer.
+    let mut bytes = Vec::with_capacity(usize::try_from(size.saturating_add(1)).unwrap_or(0));
     (&file)
         .take(limit.saturating_add(1))
         .read_to_end(&mut bytes)

@@ -129,12 +129,14 @@ impl Masker {
             })
             .map(|(_, value)| value)
             .collect();
+        if values.is_empty() {
+            return Self::default();
+        }
         Self {
             values: AhoCorasickBuilder::new()
                 .match_kind(MatchKind::LeftmostLongest)
                 .build(values)
-                .ok()
-                .filter(|finder| finder.patterns_len() > 0),
+                .ok(),
         }
     }
 
@@ -269,19 +271,40 @@ fn mask(rule: &str) -> String {
 fn triggered(text: &str) -> impl Iterator<Item = (&'static Rule, &'static Regex)> {
     static FINDER: OnceLock<Option<(AhoCorasick, Vec<usize>)>> = OnceLock::new();
     static COMPILED: OnceLock<Vec<OnceLock<Option<Regex>>>> = OnceLock::new();
-    let finder = FINDER.get_or_init(|| {
-        let owners: Vec<(usize, &str)> = RULES
-            .iter()
-            .enumerate()
-            .flat_map(|(number, rule)| rule.keywords.iter().map(move |word| (number, *word)))
-            .collect();
-        AhoCorasickBuilder::new()
-            .ascii_case_insensitive(true)
-            .build(owners.iter().map(|(_, word)| word))
-            .ok()
-            .map(|finder| (finder, owners.iter().map(|(number, _)| *number).collect()))
-    });
     let compiled = COMPILED.get_or_init(|| RULES.iter().map(|_| OnceLock::new()).collect());
+    let wanted = if text.len() <= SHORT {
+        RULES
+            .iter()
+            .map(|rule| rule.keywords.iter().any(|word| holds(text, word)))
+            .collect()
+    } else {
+        let finder = FINDER.get_or_init(|| {
+            let owners: Vec<(usize, &str)> = RULES
+                .iter()
+                .enumerate()
+                .flat_map(|(number, rule)| rule.keywords.iter().map(move |word| (number, *word)))
+                .collect();
+            AhoCorasickBuilder::new()
+                .ascii_case_insensitive(true)
+                .build(owners.iter().map(|(_, word)| word))
+                .ok()
+                .map(|finder| (finder, owners.iter().map(|(number, _)| *number).collect()))
+        });
+        found(finder.as_ref(), text)
+    };
+    RULES
+        .iter()
+        .zip(compiled)
+        .zip(wanted)
+        .filter(|(_, wanted)| *wanted)
+        .filter_map(|((rule, cell), _)| {
+            let regex = cell.get_or_init(|| compile(rule)).as_ref()?;
+            Some((rule, regex))
+        })
+}
+
+/// Tells which rules have a keyword in the text.
+fn found(finder: Option<&(AhoCorasick, Vec<usize>)>, text: &str) -> Vec<bool> {
     let mut wanted = vec![false; RULES.len()];
     let mut missing = RULES.len();
     if let Some((finder, owners)) = finder {
@@ -300,15 +323,18 @@ fn triggered(text: &str) -> impl Iterator<Item = (&'static Rule, &'static Regex)
             }
         }
     }
-    RULES
-        .iter()
-        .zip(compiled)
-        .zip(wanted)
-        .filter(|(_, wanted)| *wanted)
-        .filter_map(|((rule, cell), _)| {
-            let regex = cell.get_or_init(|| compile(rule)).as_ref()?;
-            Some((rule, regex))
-        })
+    wanted
+}
+
+/// Up to so many bytes a text is searched word by word: the automaton for all words costs more to make than that, and a
+/// command that shows the name of a branch would pay for it.
+const SHORT: usize = 64;
+
+/// Tells whether a word stands in a text, in whatever case.
+fn holds(text: &str, word: &str) -> bool {
+    text.as_bytes()
+        .windows(word.len().max(1))
+        .any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 /// Compiles a rule's pattern. A pattern that does not compile would be a mistake in the table; a test compiles them all.

@@ -17,6 +17,7 @@ mod environment;
 mod git;
 mod libgit2;
 mod places;
+mod plain;
 mod program;
 mod tokens;
 mod whereabouts;
@@ -31,6 +32,7 @@ pub use self::git::{
 };
 pub use self::libgit2::Libgit2;
 pub use self::places::{KnownPlace, add_place, forget_gone_places, known_places};
+pub use self::plain::plain_place;
 pub use self::program::{GitProgram, GitVersion};
 pub use self::tokens::{Tokens, create_tokens, place_record, renew_tokens, tokens};
 pub use self::whereabouts::whereabouts;

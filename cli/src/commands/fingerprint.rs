@@ -1,7 +1,7 @@
 //! `git takeup fingerprint`
 use schemars::JsonSchema;
 use serde::Serialize;
-use takeup_core::engine::Site;
+use takeup_core::engine;
 use takeup_core::error::Exit;
 use takeup_core::fingerprint::Look;
 
@@ -46,7 +46,7 @@ pub(crate) struct FingerprintData {
 }
 
 pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
-    let engine = context.engine();
+    let here = context.engine();
     if args.format == Format::OpencodePlusplus {
         // The plugin compares the folder it is started in, whether or not that is the top of a work tree.
         let print = takeup_opencode::fingerprint(&context.env.cwd, &context.env)?.digest;
@@ -57,8 +57,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         };
         return Ok(Reply::new(print, &data));
     }
-    let site = Site::open(&engine)?;
-    let look = site.look(&engine, false, args.verify)?;
+    let look = engine::look_here(&here, args.verify)?;
     let print = look.record.fingerprint.as_ref().map(ToString::to_string);
     let data = FingerprintData {
         format: "takeup",

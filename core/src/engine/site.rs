@@ -106,20 +106,39 @@ impl Site {
         write: bool,
         verify: bool,
     ) -> Result<Look, EngineError> {
-        let mut options = if write {
-            Options::new(engine.env)
-        } else {
-            Options::reading_only(engine.env)
-        };
-        options.excluded.clone_from(&engine.settings.exclude);
-        options.repository_programs = engine.settings.repository_programs;
-        options.verify = verify;
-        options.interrupt = engine.interrupt;
-        let mut look = fingerprint::look(self.place(), &options)?;
-        // A name, for people to read: nothing is looked up by it.
-        look.record.branch = look.record.branch.map(|branch| engine.mask(&branch));
-        Ok(look)
+        look_at(self.place(), engine, write, verify)
     }
+}
+
+/// Looks at the tree of the call's place, for those who want to know nothing else: neither git nor the ledger is opened where
+/// the place is a plain one. Changes nothing on disk.
+pub fn look_here(engine: &Engine<'_>, verify: bool) -> Result<Look, EngineError> {
+    let place = match repository::plain_place(engine.env, &engine.env.cwd) {
+        Some(place) => place,
+        None => repository::discover(engine.env, &engine.env.cwd)?,
+    };
+    look_at(&place, engine, false, verify)
+}
+
+fn look_at(
+    place: &Place,
+    engine: &Engine<'_>,
+    write: bool,
+    verify: bool,
+) -> Result<Look, EngineError> {
+    let mut options = if write {
+        Options::new(engine.env)
+    } else {
+        Options::reading_only(engine.env)
+    };
+    options.excluded.clone_from(&engine.settings.exclude);
+    options.repository_programs = engine.settings.repository_programs;
+    options.verify = verify;
+    options.interrupt = engine.interrupt;
+    let mut look = fingerprint::look(place, &options)?;
+    // A name, for people to read: nothing is looked up by it.
+    look.record.branch = look.record.branch.map(|branch| engine.mask(&branch));
+    Ok(look)
 }
 
 /// How `init` is meant where the place has a history.
