@@ -31,7 +31,7 @@ mod stat;
 mod tree;
 mod walk;
 
-use std::collections::BTreeMap;
+use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -416,7 +416,21 @@ fn conclude(
     found.additions.sort_by(|a, b| a.path.cmp(&b.path));
     let sum = ctx.index.checksum();
     let known = sum.is_some() && ctx.cache.is_some_and(|cache| cache.trees == sum);
-    let (ids, agreed) = if known {
+    let remembered = ctx
+        .cache
+        .and_then(|cache| cache.head)
+        .filter(|(commit, _)| Some(*commit) == head)
+        .map(|(_, tree)| tree);
+    let top = tree::cached_root(ctx.index, ctx.hash_len);
+    let clean = found.overrides.is_empty()
+        && found.additions.is_empty()
+        && !ctx.has_excluded()
+        && remembered.is_some()
+        && top.first().copied().flatten() == remembered;
+    let (ids, agreed) = if known && clean {
+        // All is as in HEAD: nothing but the tree at the top is asked for.
+        (top, true)
+    } else if known {
         (tree::cached(ctx.index, ctx.hash_len), true)
     } else {
         tree::of_entries(ctx)?
@@ -435,9 +449,9 @@ fn conclude(
     let mut objects = ctx.objects.lock().unwrap_or_else(PoisonError::into_inner);
     let head_tree = match head {
         None => None,
-        Some(commit) => match ctx.cache.and_then(|cache| cache.head) {
-            Some((known, tree)) if known == commit => Some(tree),
-            _ => Some(objects.tree_of(&commit)?),
+        Some(commit) => match remembered {
+            Some(tree) => Some(tree),
+            None => Some(objects.tree_of(&commit)?),
         },
     };
     scan.deviations = trees.deviations(head_tree, disk, &mut objects)?;
@@ -454,25 +468,26 @@ fn conclude(
 
 /// Returns the paths in the tree on disk that are repositories of their own.
 fn gitlinks(ctx: &Ctx<'_>, found: &Found) -> Vec<Vec<u8>> {
-    let overrides: BTreeMap<usize, Option<Leaf>> = found
+    let index = ctx.index;
+    let changed: HashSet<usize> = found.overrides.iter().map(|change| change.entry).collect();
+    let still = index.gitlinks.iter().copied().filter(|at| {
+        let merged = index
+            .entries
+            .get(*at)
+            .is_some_and(|entry| entry.flags & flag::STAGE == 0);
+        merged && !changed.contains(at)
+    });
+    let became = found
         .overrides
         .iter()
-        .map(|change| (change.entry, change.leaf))
+        .filter(|change| change.leaf.is_some_and(|leaf| leaf.mode == GITLINK))
+        .map(|change| change.entry);
+    let mut paths: Vec<Vec<u8>> = still
+        .chain(became)
+        .filter_map(|at| index.entries.get(at))
+        .map(|entry| index.path(entry))
+        .filter(|path| !ctx.is_excluded(path))
         .collect();
-    let mut paths: Vec<Vec<u8>> = Vec::new();
-    for (at, entry) in ctx.index.entries.iter().enumerate() {
-        let mode = match overrides.get(&at) {
-            Some(leaf) => leaf.map(|leaf| leaf.mode),
-            None if entry.flags & flag::STAGE == 0 => Some(ctx.index.mode(entry)),
-            None => None,
-        };
-        if mode == Some(GITLINK) {
-            let path = ctx.index.path(entry);
-            if !ctx.is_excluded(&path) {
-                paths.push(path);
-            }
-        }
-    }
     paths.extend(
         found
             .additions

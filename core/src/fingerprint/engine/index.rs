@@ -7,6 +7,7 @@ use std::ffi::CStr;
 use std::ops::Range;
 
 use super::Stop;
+use crate::fingerprint::scan::GITLINK;
 
 /// Bits of [`Entry::flags`].
 pub(super) mod flag {
@@ -65,6 +66,8 @@ pub(super) struct Index {
     pub(super) unmerged: bool,
     /// Whether entries stand for whole directories.
     pub(super) sparse: bool,
+    /// Which entries name a commit of another repository.
+    pub(super) gitlinks: Vec<usize>,
     /// Where the tree cache lies in the file.
     pub(super) trees: Option<Range<usize>>,
 }
@@ -99,6 +102,7 @@ impl Index {
             }],
             unmerged: false,
             sparse: false,
+            gitlinks: Vec::new(),
             trees: None,
         }
     }
@@ -233,6 +237,9 @@ impl Index {
                 self.close(top, number)?;
             };
             let mode = be32(bytes, start + 24)?;
+            if mode == GITLINK {
+                self.gitlinks.push(number);
+            }
             let text = if mode == 0o040_000 {
                 self.sparse = true;
                 text.strip_suffix(b"/")?

@@ -607,18 +607,28 @@ pub(super) fn cached(index: &Index, hash_len: usize) -> Vec<Option<Id>> {
     ids
 }
 
-fn read_node(
+/// As [`cached`], with the root's alone.
+pub(super) fn cached_root(index: &Index, hash_len: usize) -> Vec<Option<Id>> {
+    let mut ids = vec![None; index.dirs.len()];
+    let bytes = index
+        .trees
+        .clone()
+        .and_then(|range| index.bytes().get(range))
+        .unwrap_or_default();
+    // What cannot be read is not there.
+    let _children: Option<usize> = read_head(index, bytes, &mut 0, hash_len, Some(0), &mut ids);
+    ids
+}
+
+/// Reads a node of the tree cache up to its children, and returns how many there are.
+fn read_head(
     index: &Index,
     bytes: &[u8],
     at: &mut usize,
     hash_len: usize,
     dir: Option<usize>,
     ids: &mut [Option<Id>],
-    depth: u32,
-) -> Option<()> {
-    if depth > 4_096 {
-        return None;
-    }
+) -> Option<usize> {
     // The name was read by the caller; the root's is empty.
     let zero = *at + memchr::memchr(0, bytes.get(*at..)?)?;
     *at = zero + 1;
@@ -640,22 +650,41 @@ fn read_node(
             *place = Some(id);
         }
     }
-    let names: HashMap<&[u8], usize> = if children > 0 {
-        dir.map_or_else(HashMap::new, |dir| {
-            index
-                .children(dir)
-                .filter_map(|child| match child {
-                    Child::Dir(at) => Some((index.dir_name(index.dirs.get(at)?), at)),
-                    Child::Entry(_) => None,
-                })
-                .collect()
-        })
-    } else {
-        HashMap::new()
-    };
+    Some(children)
+}
+
+fn read_node(
+    index: &Index,
+    bytes: &[u8],
+    at: &mut usize,
+    hash_len: usize,
+    dir: Option<usize>,
+    ids: &mut [Option<Id>],
+    depth: u32,
+) -> Option<()> {
+    if depth > 4_096 {
+        return None;
+    }
+    let children = read_head(index, bytes, at, hash_len, dir, ids)?;
+    // Its children are in another order than the index's: by length first.
+    let mut names: Vec<(&[u8], usize)> = Vec::new();
+    if children > 0
+        && let Some(dir) = dir
+    {
+        names.extend(index.children(dir).filter_map(|child| match child {
+            Child::Dir(at) => Some((index.dir_name(index.dirs.get(at)?), at)),
+            Child::Entry(_) => None,
+        }));
+        names.sort_unstable();
+    }
     for _ in 0..children {
         let end = *at + memchr::memchr(0, bytes.get(*at..)?)?;
-        let child = names.get(bytes.get(*at..end)?).copied();
+        let name = bytes.get(*at..end)?;
+        let child = names
+            .binary_search_by_key(&name, |(name, _)| name)
+            .ok()
+            .and_then(|found| names.get(found))
+            .map(|(_, child)| *child);
         read_node(index, bytes, at, hash_len, child, ids, depth + 1)?;
     }
     Some(())

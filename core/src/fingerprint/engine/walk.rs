@@ -73,6 +73,7 @@ pub(super) struct Worker<'a, 'c> {
     pub(super) reader: Reader<'a>,
     pub(super) found: Found,
     listing: Vec<u8>,
+    names: Vec<u8>,
 }
 
 /// A name as the kernel takes it.
@@ -87,6 +88,7 @@ impl<'a, 'c> Worker<'a, 'c> {
             reader: Reader::new(ctx.options, ctx.kind),
             found: Found::default(),
             listing: Vec::new(),
+            names: Vec::new(),
         }
     }
 
@@ -188,26 +190,26 @@ impl<'a, 'c> Worker<'a, 'c> {
     }
 
     /// Digests the names that the index knows in a directory, with their kind.
-    fn known(&self, number: usize) -> [u8; 16] {
+    fn known(&mut self, number: usize) -> [u8; 16] {
         let index = self.ctx.index;
-        let mut hasher = Sha256::new();
+        self.names.clear();
         for child in index.children(number) {
             let (kind, name) = match child {
                 Child::Entry(at) => match index.entries.get(at) {
-                    Some(entry) if index.mode(entry) == GITLINK => (b"g", index.name(entry)),
-                    Some(entry) => (b"f", index.name(entry)),
+                    Some(entry) if index.mode(entry) == GITLINK => (b'g', index.name(entry)),
+                    Some(entry) => (b'f', index.name(entry)),
                     None => continue,
                 },
                 Child::Dir(at) => match index.dirs.get(at) {
-                    Some(dir) => (b"d", index.dir_name(dir)),
+                    Some(dir) => (b'd', index.dir_name(dir)),
                     None => continue,
                 },
             };
-            hasher.update(kind);
-            hasher.update(name);
-            hasher.update([0]);
+            self.names.push(kind);
+            self.names.extend_from_slice(name);
+            self.names.push(0);
         }
-        half(&hasher.finalize())
+        half(&Sha256::digest(&self.names))
     }
 
     /// Lists a directory and returns the names that the index does not know as what they are.
