@@ -10,13 +10,20 @@ use crate::context::Context;
 use crate::printer;
 use crate::reply::{Failure, Reply, envelope};
 
+/// The name of the program.
+const NAME: &str = "git-takeup";
+/// How it is called.
+const CALLED: &str = "git takeup";
+/// The width of help texts on a wide terminal.
+const WIDTH: usize = 100;
+
 /// Take up any coding agent's unfinished work where it was left, and only if it is still as it was left
 #[derive(Debug, Parser)]
 #[command(
-    name = "git-takeup",
-    bin_name = "git takeup",
+    name = NAME,
+    bin_name = CALLED,
     version,
-    max_term_width = 100
+    max_term_width = WIDTH
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -77,16 +84,24 @@ macro_rules! commands {
             }
 
             fn run(self, context: &Context) -> Result<Reply, Failure> {
-                match self { $(Self::$name(args) => commands::$module::run(args, context),)* }
+                match self { $(Self::$name(args) => alone(|| commands::$module::run(args, context)),)* }
+            }
+
+            /// Adds the command of this name; its arguments are made when it is called.
+            fn add(program: clap::Command, word: &str) -> clap::Command {
+                match word {
+                    $($word => program.subcommand(clap::Command::new($word).about($about.trim_start()).defer(|command| {
+                        commands::$module::Args::augment_args(command).about($about.trim_start()).long_about(None)
+                    })),)*
+                    _ => program,
+                }
             }
         }
 
         // What is derived builds the arguments of every command at every start, which costs more than most commands do.
         impl Subcommand for Command {
             fn augment_subcommands(program: clap::Command) -> clap::Command {
-                program$(.subcommand(clap::Command::new($word).about($about.trim_start()).defer(|command| {
-                    commands::$module::Args::augment_args(command).about($about.trim_start()).long_about(None)
-                })))*
+                [$($word),*].into_iter().fold(program, Self::add)
             }
 
             fn augment_subcommands_for_update(program: clap::Command) -> clap::Command {
@@ -180,6 +195,32 @@ commands! {
     Version => version, "version";
 }
 
+/// Runs one command outside the function that chooses among all: their frames together would fill many pages of the stack.
+#[inline(never)]
+fn alone<T>(run: impl FnOnce() -> T) -> T {
+    run()
+}
+
+/// Parses the arguments of the process. Where the first word is a command, the others are not even named: what `clap` does to
+/// each of them at every start takes longer than some commands do.
+fn parse() -> Result<(Global, bool, Option<Command>), clap::Error> {
+    let word = std::env::args_os()
+        .nth(1)
+        .and_then(|word| word.into_string().ok())
+        .filter(|word| Command::has_subcommand(word));
+    let Some(word) = word else {
+        return Cli::try_parse().map(|cli| (cli.global, cli.all, cli.command));
+    };
+    let program = clap::Command::new(NAME)
+        .bin_name(CALLED)
+        .max_term_width(WIDTH);
+    let program = Command::add(Global::augment_args(program), &word);
+    let matches = program.try_get_matches()?;
+    let global = Global::from_arg_matches(&matches)?;
+    let command = Command::from_arg_matches(&matches)?;
+    Ok((global, false, Some(command)))
+}
+
 /// Parses the arguments, runs the command and prints its answer. An answer that nobody got is no success.
 pub(crate) fn run() -> ExitCode {
     let exit = answered();
@@ -203,24 +244,24 @@ pub(crate) fn run() -> ExitCode {
 }
 
 fn answered() -> u8 {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let (global, all, command) = match parse() {
+        Ok(parsed) => parsed,
         Err(error) => return refuse(&error),
     };
-    match cli.global.color {
+    match global.color {
         ColorWhen::Auto => {}
         ColorWhen::Always => anstream::ColorChoice::Always.write_global(),
         ColorWhen::Never => anstream::ColorChoice::Never.write_global(),
     }
-    let mut context = Context::of_process(cli.global.json, cli.global.no_input);
-    let (word, outcome) = match cli.command {
+    let mut context = Context::of_process(global.json, global.no_input);
+    let (word, outcome) = match command {
         Some(command) => {
             context.operation = command.word();
             (command.word(), command.run(&context))
         }
         None => (
             "overview",
-            commands::overview::run(commands::overview::Args { all: cli.all }, &context),
+            commands::overview::run(commands::overview::Args { all }, &context),
         ),
     };
     let outcome = outcome.map_err(|failure| failure.masked(&context.env));

@@ -1,9 +1,11 @@
 //! The fingerprint beside everything a user could put in its place.
 //!
 //! Repositories are generated from a seed. For each state the commands run in turn, round after round; the table gives the
-//! median and the median of the pairwise ratios. Only the ratios mean something on a shared machine.
+//! median and the median of the pairwise ratios, and what each held in memory at most, in a run of its own. Only the ratios
+//! mean something on a shared machine.
 //!
-//! gix's status is left out: it would bring a hundred crates into the workshop.
+//! gix's status is left out: it would bring a hundred crates into the workshop. The state `cold` empties the kernel's caches
+//! before each run, which needs root and slows everything else on the machine.
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -187,6 +189,7 @@ fn words(state: &str) -> &str {
         "fresh" => "just checked out (index as old as the files)",
         "touched" => "every file touched, as on the second look",
         "first" => "every file touched, as on the first look",
+        "cold" => "nothing changed, nothing in the kernel's caches",
         other => other,
     }
 }
@@ -268,7 +271,7 @@ fn touch(repo: &Path) -> anyhow::Result<()> {
 
 fn apply(repo: &Path, state: &str) -> anyhow::Result<()> {
     match state {
-        "clean" => {}
+        "clean" | "cold" => {}
         "modified" => {
             let files = tracked(repo)?;
             for path in files.iter().step_by(files.len().div_ceil(10)) {
@@ -312,7 +315,7 @@ fn undo(repo: &Path, state: &str) -> anyhow::Result<()> {
         }
     }
     git(repo, &["reset", "-q", "--hard"])?;
-    if state != "clean" {
+    if !matches!(state, "clean" | "cold") {
         std::thread::sleep(Duration::from_secs(3));
     }
     git(
@@ -462,6 +465,9 @@ fn measure(repo: &Path, state: &str, rounds: usize) -> anyhow::Result<String> {
     for round in 0..=rounds {
         for (contender, times) in contenders.iter().zip(&mut times) {
             saved.put_back()?;
+            if state == "cold" {
+                forget_files()?;
+            }
             let mut command = (contender.make)();
             command.stdin(Stdio::null()).stderr(Stdio::null());
             let begun = Instant::now();
@@ -479,15 +485,55 @@ fn measure(repo: &Path, state: &str, rounds: usize) -> anyhow::Result<String> {
             }
         }
     }
+    let mut peaks = Vec::new();
+    for contender in &contenders {
+        saved.put_back()?;
+        peaks.push(peak((contender.make)())?);
+    }
     undo(repo, state)?;
-    Ok(table(&contenders, &times))
+    Ok(table(&contenders, &times, &peaks))
 }
 
-fn table(contenders: &[Contender], times: &[Vec<Duration>]) -> String {
+/// Empties the kernel's caches of files, folders and metadata.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is no file but a switch of the kernel's"
+)]
+fn forget_files() -> anyhow::Result<()> {
+    rustix::fs::sync();
+    fs::write("/proc/sys/vm/drop_caches", "3").context("the state `cold` needs root")
+}
+
+/// Runs a command and returns how many kilobytes it held in memory at most, as its last sign of life told.
+fn peak(mut command: Command) -> anyhow::Result<u64> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    while child.try_wait()?.is_none() {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let told = text
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .and_then(|rest| rest.trim().strip_suffix(" kB")?.parse().ok());
+        peak = told.unwrap_or(peak);
+    }
+    Ok(peak)
+}
+
+fn table(contenders: &[Contender], times: &[Vec<Duration>], peaks: &[u64]) -> String {
     use std::fmt::Write as _;
     let first = times.first().cloned().unwrap_or_default();
-    let mut text = "| command | median ms | min | max | git status takes so many times as long |\n|---|---|---|---|---|\n".to_owned();
-    for (contender, times) in contenders.iter().zip(times) {
+    let mut text = "| command | median ms | min | max | git status takes so many times as long | peak memory, MiB |\n|---|---|---|---|---|---|\n".to_owned();
+    for ((contender, times), peak) in contenders.iter().zip(times).zip(peaks) {
+        // Of a script only the shell is seen.
+        let memory = match contender.name {
+            name if name.contains("scratch") || name.contains("calls") => String::new(),
+            _ => format!("{}.{}", peak / 1024, peak % 1024 * 10 / 1024),
+        };
         let mut ratios: Vec<f64> = first
             .iter()
             .zip(times)
@@ -499,7 +545,7 @@ fn table(contenders: &[Contender], times: &[Vec<Duration>]) -> String {
         // Writing to a string cannot fail.
         let _: std::fmt::Result = writeln!(
             text,
-            "| {} | {:.2} | {:.2} | {:.2} | {:.2} |",
+            "| {} | {:.2} | {:.2} | {:.2} | {:.2} | {memory} |",
             contender.name,
             middle(&sorted).unwrap_or_default(),
             sorted.first().copied().unwrap_or_default(),

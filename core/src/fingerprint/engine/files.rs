@@ -91,13 +91,15 @@ fn read_rules(file: &OwnedFd, name: &[u8]) -> Result<Option<Vec<u8>>, Stop> {
             crate::paths::text_of_bytes(name)
         )));
     }
-    let mut text = Vec::new();
-    let mut buffer = vec![0; 1 << 16];
+    // One byte more than there should be, so that its end is seen without another buffer.
+    let mut text = Vec::with_capacity(usize::try_from(meta.size).unwrap_or(0) + 1);
     loop {
-        match rustix::io::read(file.as_fd(), &mut buffer[..]) {
+        if text.len() == text.capacity() {
+            text.reserve(1 << 12);
+        }
+        match rustix::io::read(file.as_fd(), rustix::buffer::spare_capacity(&mut text)) {
             Ok(0) => return Ok(Some(text)),
-            Ok(count) => text.extend(buffer.iter().take(count)),
-            Err(Errno::INTR) => {}
+            Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(unreadable(name, error)),
         }
     }
