@@ -20,6 +20,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::FileType;
+
 use super::error::FingerprintError;
 use super::facts::Facts;
 use super::git::{Git, Scratch, split_at_byte};
@@ -128,6 +130,7 @@ fn scan_in(
     let work = scratch.file("work");
     let mut info = Vec::new();
     let mut skipped = Vec::new();
+    let mut became_folder = Vec::new();
     for line in &lines {
         let stale = line.path.split(|byte| *byte == b'/').next_back() == Some(b".gitattributes")
             && !line.skipped
@@ -153,6 +156,11 @@ fn scan_in(
             skipped.extend(&line.path);
             skipped.push(0);
         }
+        if line.mode != GITLINK
+            && there.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
+        {
+            became_folder.push(line.path.as_slice());
+        }
     }
     let written = git.run(&["update-index", "-z", "--index-info"], &info, Some(&work))?;
     if let Some(reason) = written.shortfall() {
@@ -170,11 +178,8 @@ fn scan_in(
     // Compares what is tracked without writing an object. What is untracked is found before what differs is added, as
     // `git add -A` does: a folder is no repository of its own while the index knows a file in it, gone or not.
     git.run(&["update-index", "-q", "--refresh"], b"", Some(&work))?;
-    let listing = git.run(
-        &["ls-files", "-o", "--exclude-standard", "-z"],
-        b"",
-        Some(&work),
-    )?;
+    let others = ["ls-files", "-o", "--exclude-standard", "-z"];
+    let listing = git.run(&others, b"", Some(&work))?;
     if let Some(reason) = listing.shortfall() {
         scan.incomplete = Some(reason);
         return Ok(scan);
@@ -184,8 +189,18 @@ fn scan_in(
         scan.incomplete = Some(reason);
         return Ok(scan);
     }
+    // A repository where the index has a file is not listed before that entry is gone.
+    let again = if became_folder.is_empty() {
+        Vec::new()
+    } else {
+        git.must(&others, b"", Some(&work))?
+    };
+    let again = again.split(|byte| *byte == 0).filter(|path| {
+        let folder = path.strip_suffix(b"/");
+        folder.is_some_and(|folder| became_folder.contains(&folder))
+    });
     let mut untracked = Vec::new();
-    for path in listing.stdout.split(|byte| *byte == 0) {
+    for path in listing.stdout.split(|byte| *byte == 0).chain(again) {
         if path.is_empty() || is_excluded(path, excluded) {
             continue;
         }

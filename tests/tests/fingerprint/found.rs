@@ -1,5 +1,5 @@
 //! Every difference that a random walk ever found, as small as it could be made.
-use super::cases::{agreed, base};
+use super::cases::{agreed, base, every_way};
 
 #[test]
 fn a_lock_that_a_dead_git_left_behind_is_no_change() {
@@ -320,4 +320,17 @@ fn a_repository_without_a_commit_in_the_place_of_a_submodule() {
     let filled = print();
     assert_ne!(gone, young);
     assert_ne!(young, filled);
+}
+
+#[test]
+fn a_repository_without_a_commit_in_the_place_of_a_file() {
+    let repo = base();
+    repo.remove("a.txt");
+    repo.git(["init", "-q", "a.txt"]);
+    repo.write("a.txt/inside", "1");
+    let looks = every_way(&repo);
+    assert_eq!(looks[0].record.submodules.len(), 1);
+    repo.write(".git/info/exclude", "a.txt/\n");
+    let looks = every_way(&repo);
+    assert_eq!(looks[0].record.submodules, []);
 }
