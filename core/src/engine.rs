@@ -26,7 +26,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-pub use caller::Caller;
+pub use caller::{Caller, Which};
 pub use candidate::{Candidate, IdentityView, ReasonView, RecordView};
 pub use changes::{Changed, ChangedPlace, Changes, Verb};
 pub use close::{AbandonRequest, Closed, FinishRequest, abandon, finish};
@@ -36,8 +36,8 @@ pub use handover::{Delivered, gather, hand_over};
 pub use hook::{agent_hook, is_used_at, notice};
 pub use inspect::{InspectRequest, Inspection, RepositoryView, inspect};
 pub use prove::{
-    CheckView, Evaluation, NextStep, PlanEdit, RunReport, Which, add_evidence, edit_plan, evaluate,
-    next, plan_of, present,
+    CheckView, Evaluation, NextStep, PlanEdit, RunReport, add_evidence, edit_plan, evaluate, next,
+    plan_of, present,
 };
 pub use resume::{Begin, Confirm, ResumeRequest, Resumed, resume, resume_and_begin};
 pub use review::{

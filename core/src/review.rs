@@ -45,6 +45,13 @@ pub struct Review {
     pub state: ReviewState,
 }
 
+impl Review {
+    /// Tells whether it still stands in the way of its task: undecided, or decided and not applied.
+    pub const fn is_open(&self) -> bool {
+        !matches!(self.state, ReviewState::Applied { .. })
+    }
+}
+
 /// Where a review stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "kebab-case")]

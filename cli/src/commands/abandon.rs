@@ -2,7 +2,7 @@
 use takeup_core::engine::{self, AbandonRequest};
 
 use crate::context::Context;
-use crate::options::{SessionArgs, TaskArgs};
+use crate::options::{SessionArgs, TaskArgs, which};
 use crate::reply::{Failure, Reply};
 
 /// Arguments of `abandon`.
@@ -22,9 +22,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     let request = AbandonRequest {
-        task: args.task.named(),
-        session: args.session.session,
-        agent: args.session.agent,
+        which: which(&args.task, &args.session),
         reason: args.reason,
     };
     let closed = engine::abandon(&context.engine(), &request)?;

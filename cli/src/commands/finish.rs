@@ -2,7 +2,7 @@
 use takeup_core::engine::{self, Closed, FinishRequest};
 
 use crate::context::Context;
-use crate::options::{SessionArgs, TaskArgs};
+use crate::options::{SessionArgs, TaskArgs, which};
 use crate::printer::{YELLOW, paint};
 use crate::render;
 use crate::reply::{Failure, Reply};
@@ -26,9 +26,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     let request = FinishRequest {
-        task: args.task.named(),
-        session: args.session.session,
-        agent: args.session.agent,
+        which: which(&args.task, &args.session),
         no_checks: args.no_checks,
     };
     let closed = engine::finish(&context.engine(), &request)?;

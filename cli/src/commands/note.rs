@@ -1,7 +1,7 @@
 //! `git takeup note`
 use schemars::JsonSchema;
 use serde::Serialize;
-use takeup_core::engine::{self, AddNoteRequest};
+use takeup_core::engine::{self, AddNoteRequest, Which};
 use takeup_core::error::Exit;
 use takeup_core::identity::Note;
 use takeup_core::ids::TaskId;
@@ -44,9 +44,11 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         words => words.join(" "),
     };
     let request = AddNoteRequest {
-        task: args.task,
-        session: args.session.session,
-        agent: args.session.agent,
+        which: Which {
+            task: args.task,
+            session: args.session.session,
+            agent: args.session.agent,
+        },
         text,
     };
     let (task_id, note) = engine::add_note(&context.engine(), &request)?;

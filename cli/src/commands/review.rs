@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use takeup_core::engine::{self, DecideRequest, EngineError, ReviewView};
+use takeup_core::engine::{self, DecideRequest, EngineError, ReviewView, Which};
 use takeup_core::error::Exit;
 use takeup_core::review::{Review, ReviewState};
 use takeup_core::text;
@@ -151,9 +151,11 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
             session,
         } => {
             let request = engine::ReviewRequest {
-                task,
-                session: session.session,
-                agent: session.agent,
+                which: Which {
+                    task,
+                    session: session.session,
+                    agent: session.agent,
+                },
                 reason_code: reason,
                 title,
                 explanation,

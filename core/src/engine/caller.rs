@@ -51,6 +51,16 @@ impl Caller {
         })
     }
 
+    /// As [`Caller::find`], for the session that `which` names.
+    pub(super) fn of(engine: &Engine<'_>, which: &Which) -> Result<Self, EngineError> {
+        Self::find(
+            engine,
+            which.session.as_deref(),
+            which.agent.as_deref(),
+            None,
+        )
+    }
+
     fn session(
         engine: &Engine<'_>,
         session: Option<&str>,
@@ -106,4 +116,15 @@ impl Caller {
     pub(super) fn descends_from(&self, process: &ProcessIdentity) -> bool {
         self.ancestors.iter().any(|ancestor| ancestor.is(process))
     }
+}
+
+/// Which task of which session is meant.
+#[derive(Clone, Debug, Default)]
+pub struct Which {
+    /// The task; the caller's own where none is named.
+    pub task: Option<String>,
+    /// The session, where it is named.
+    pub session: Option<String>,
+    /// Its agent.
+    pub agent: Option<String>,
 }

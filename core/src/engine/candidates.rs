@@ -4,7 +4,7 @@ use std::path::Path;
 use sha2::{Digest as _, Sha256};
 
 use super::candidate::{Candidate, IdentityView, ReasonView, RecordView, Source};
-use super::prove::{CheckView, check_views};
+use super::prove::{CheckView, proofs};
 use super::views::NextView;
 use super::{Caller, Engine, EngineError, Site, changes};
 use crate::agent::{ForeignTask, Session, SessionQuery};
@@ -201,12 +201,7 @@ impl<'a> Gatherer<'a> {
             liveness,
             open_effects: open_effects.len(),
         };
-        let evidence = check_views(
-            &entry.task.plan,
-            &entry.evidence,
-            self.present(),
-            self.engine.settings.count_reported,
-        );
+        let evidence = proofs(self.engine, entry, self.look);
         let mut candidate = self.candidate(
             IdentityView::of(identity, &entry.task.title),
             identity.session.agent.clone(),

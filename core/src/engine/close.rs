@@ -3,13 +3,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::candidate::IdentityView;
-use super::prove::{CheckView, check_views};
+use super::prove::{CheckView, check_views, proofs};
 use super::start::record;
-use super::{Caller, Engine, EngineError, PATIENCE, Site, effects, select};
+use super::{Caller, Engine, EngineError, PATIENCE, Site, Which, effects, select};
 use crate::fingerprint::{Look, ProvenanceEvent};
 use crate::gc::{self, Limits};
 use crate::identity::Note;
-use crate::ids::{ReviewId, TaskId};
+use crate::ids::TaskId;
 use crate::ledger::{Change, TaskEntry, Transition, View};
 use crate::plan::Proof;
 use crate::review::ReviewState;
@@ -21,12 +21,8 @@ const SLACK: usize = 50;
 /// What `finish` is given.
 #[derive(Clone, Debug, Default)]
 pub struct FinishRequest {
-    /// The task; the caller's own where none is named.
-    pub task: Option<String>,
-    /// The session, where it is named.
-    pub session: Option<String>,
-    /// Its agent.
-    pub agent: Option<String>,
+    /// Whose task.
+    pub which: Which,
     /// Finish although nothing is planned, and so nothing proved.
     pub no_checks: bool,
 }
@@ -34,12 +30,8 @@ pub struct FinishRequest {
 /// What `abandon` is given.
 #[derive(Clone, Debug, Default)]
 pub struct AbandonRequest {
-    /// The task; the caller's own where none is named.
-    pub task: Option<String>,
-    /// The session, where it is named.
-    pub session: Option<String>,
-    /// Its agent.
-    pub agent: Option<String>,
+    /// Whose task.
+    pub which: Which,
     /// Why.
     pub reason: Option<String>,
 }
@@ -62,20 +54,20 @@ pub struct Closed {
 /// Closes a task, if its plan is proved on the present content at this moment.
 pub fn finish(engine: &Engine<'_>, request: &FinishRequest) -> Result<Closed, EngineError> {
     let site = Site::open_used(engine)?;
-    let caller = Caller::find(
-        engine,
-        request.session.as_deref(),
-        request.agent.as_deref(),
-        None,
-    )?;
+    let caller = Caller::of(engine, &request.which)?;
     if let Some(closed) = finished_before(&site.view, &site, &caller, request)? {
         return Ok(closed);
     }
-    select::own_one(&site, &site.view.state, &caller, request.task.as_deref())?;
+    select::own_one(
+        &site,
+        &site.view.state,
+        &caller,
+        request.which.task.as_deref(),
+    )?;
     let look = site.look(engine, true, false)?;
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
-        let identity = select::own_one(&site, &view.state, &caller, request.task.as_deref())?;
+        let identity = select::own_one(&site, &view.state, &caller, request.which.task.as_deref())?;
         let entry = entry_of(view, &identity.task_id)?;
         let refuse = |refusal| EngineError::Transition {
             task_id: identity.task_id.clone(),
@@ -150,7 +142,7 @@ fn finished_before(
     caller: &Caller,
     request: &FinishRequest,
 ) -> Result<Option<Closed>, EngineError> {
-    let entry = match (&request.task, &caller.session) {
+    let entry = match (&request.which.task, &caller.session) {
         (Some(text), _) => select::task(&view.state, text)?,
         // Without a task: the one this session completed last, if it holds no other.
         (None, Some(session)) => {
@@ -204,12 +196,7 @@ pub(super) fn entry_of<'a>(view: &'a View, task_id: &TaskId) -> Result<&'a TaskE
 
 /// Fails where a question stands in the way, whatever the status says.
 pub(super) fn open_review(entry: &TaskEntry) -> Result<(), EngineError> {
-    let pending: Option<&ReviewId> = entry
-        .reviews
-        .iter()
-        .find(|review| !matches!(review.state, ReviewState::Applied { .. }))
-        .map(|review| &review.review_id);
-    match pending {
+    match entry.open_review() {
         Some(_) => Err(EngineError::Transition {
             task_id: entry.task.task_id.clone(),
             refusal: status::Refusal::ReviewPending,
@@ -236,13 +223,7 @@ pub(super) fn proved(
             Err(EngineError::NoPlan(entry.task.task_id.clone()))
         };
     }
-    let present = look.record.fingerprint.as_ref();
-    let evidence = check_views(
-        plan,
-        &entry.evidence,
-        present,
-        engine.settings.count_reported,
-    );
+    let evidence = proofs(engine, entry, look);
     let missing: Vec<String> = evidence
         .iter()
         .filter(|check| check.proof != Proof::Fresh)
@@ -261,15 +242,10 @@ pub(super) fn proved(
 /// Gives a task up.
 pub fn abandon(engine: &Engine<'_>, request: &AbandonRequest) -> Result<Closed, EngineError> {
     let site = Site::open_used(engine)?;
-    let caller = Caller::find(
-        engine,
-        request.session.as_deref(),
-        request.agent.as_deref(),
-        None,
-    )?;
+    let caller = Caller::of(engine, &request.which)?;
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
-        let identity = match (&request.task, &request.session) {
+        let identity = match (&request.which.task, &request.which.session) {
             // A person may give up what any session left; a session that is named must be the one that holds it.
             (Some(text), None) => {
                 let entry = select::task(&view.state, text)?;

@@ -11,7 +11,6 @@ use crate::ids::{SessionRef, TaskId};
 use crate::ledger::{Actor, Change, Transition};
 use crate::plan::Proof;
 use crate::process::Liveness;
-use crate::review::ReviewState;
 use crate::status::Status;
 
 /// How many turns of the last session are looked at for claims.
@@ -109,7 +108,7 @@ fn collect(engine: &Engine<'_>, site: &Site, view: &TaskView) -> Result<Handover
         reviews: view
             .reviews
             .iter()
-            .filter(|review| !matches!(review.state, ReviewState::Applied { .. }))
+            .filter(|review| review.is_open())
             .cloned()
             .collect(),
         effects: holder

@@ -7,14 +7,15 @@ use super::candidate::IdentityView;
 use super::close::entry_of;
 use super::start::record;
 use super::views::NextView;
-use super::{Caller, Changed, Engine, EngineError, PATIENCE, Site, changes, effects, select};
+use super::{
+    Caller, Changed, Engine, EngineError, PATIENCE, Site, Which, changes, effects, select,
+};
 use crate::evidence::{Evidence, EvidenceSource, Outcome};
 use crate::fingerprint::{Look, ProvenanceEvent};
-use crate::identity::Identity;
+use crate::identity::{Identity, Task};
 use crate::ids::{Fingerprint, TaskId};
 use crate::ledger::{Change, TaskEntry, Transition, View};
 use crate::plan::{Check, Plan, Proof, prove};
-use crate::review::ReviewState;
 use crate::status::{self, Event, Status};
 use crate::time::Time;
 
@@ -66,15 +67,14 @@ pub(super) fn check_views(
         .collect()
 }
 
-/// Which task of which session is meant.
-#[derive(Clone, Debug, Default)]
-pub struct Which {
-    /// The task; the caller's own where none is named.
-    pub task: Option<String>,
-    /// The session, where it is named.
-    pub session: Option<String>,
-    /// Its agent.
-    pub agent: Option<String>,
+/// Judges every check of a task's plan on the content of a look.
+pub(super) fn proofs(engine: &Engine<'_>, entry: &TaskEntry, look: &Look) -> Vec<CheckView> {
+    check_views(
+        &entry.task.plan,
+        &entry.evidence,
+        look.record.fingerprint.as_ref(),
+        engine.settings.count_reported,
+    )
 }
 
 /// The answer of `evaluate`.
@@ -103,12 +103,7 @@ pub struct Evaluation {
 /// Compares the present content with boundary and plan.
 pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, EngineError> {
     let site = Site::open_used(engine)?;
-    let caller = Caller::find(
-        engine,
-        which.session.as_deref(),
-        which.agent.as_deref(),
-        None,
-    )?;
+    let caller = Caller::of(engine, which)?;
     super::review::apply_decided(engine, &site, &caller)?;
     let view = site.ledger.read()?;
     let identity = select::own_one(&site, &view.state, &caller, which.task.as_deref())?.clone();
@@ -119,14 +114,19 @@ pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, Engine
         evaluated(engine, &site, &caller, which, view, &look, &outside, at)
     })?;
     let wrote = committed.wrote;
-    let (identity, title, evidence, review_id, task) = committed.value;
+    let Evaluated {
+        identity,
+        task,
+        evidence,
+        review_id,
+    } = committed.value;
     if wrote {
         effects::mirror(engine, &site, &identity, &task);
     }
     let proved = review_id.is_none()
         && look.record.incomplete.is_none()
         && (task.plan.no_checks || !task.plan.checks.is_empty())
-        && evidence.iter().all(|check| check.proof == Proof::Fresh);
+        && all_fresh(&evidence);
     Ok(Evaluation {
         next: next_step(
             &identity,
@@ -135,7 +135,7 @@ pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, Engine
             review_id.as_deref(),
             look.record.incomplete.as_deref(),
         ),
-        identity: IdentityView::of(&identity, &title),
+        identity: IdentityView::of(&identity, &task.title),
         fingerprint: look.record.fingerprint.as_ref().map(ToString::to_string),
         evidence,
         proved,
@@ -143,6 +143,10 @@ pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, Engine
         review_id,
         wrote,
     })
+}
+
+fn all_fresh(evidence: &[CheckView]) -> bool {
+    evidence.iter().all(|check| check.proof == Proof::Fresh)
 }
 
 /// Lists the paths changed since the task began that its boundary does not allow.
@@ -162,13 +166,13 @@ fn outside(site: &Site, entry: &TaskEntry, identity: &Identity, look: &Look) -> 
         .collect()
 }
 
-type Evaluated = (
-    Identity,
-    String,
-    Vec<CheckView>,
-    Option<String>,
-    crate::identity::Task,
-);
+/// What `evaluate` decides.
+struct Evaluated {
+    identity: Identity,
+    task: Task,
+    evidence: Vec<CheckView>,
+    review_id: Option<String>,
+}
 
 #[expect(clippy::too_many_arguments, reason = "the facts of one pure decision")]
 fn evaluated(
@@ -183,46 +187,31 @@ fn evaluated(
 ) -> Result<(Option<Transition>, Evaluated), EngineError> {
     let identity = select::own_one(site, &view.state, caller, which.task.as_deref())?;
     let entry = entry_of(view, &identity.task_id)?;
-    let title = entry.task.title.clone();
-    let evidence = check_views(
-        &entry.task.plan,
-        &entry.evidence,
-        look.record.fingerprint.as_ref(),
-        engine.settings.count_reported,
-    );
-    let waiting = entry
-        .reviews
-        .iter()
-        .find(|review| !matches!(review.state, ReviewState::Applied { .. }));
-    if let Some(review) = waiting {
-        let id = review.review_id.to_string();
-        return Ok((
-            None,
-            (
-                identity.clone(),
-                title,
-                evidence,
-                Some(id),
-                entry.task.clone(),
-            ),
-        ));
+    let mut found = Evaluated {
+        identity: identity.clone(),
+        task: entry.task.clone(),
+        evidence: proofs(engine, entry, look),
+        review_id: entry
+            .open_review()
+            .map(|review| review.review_id.to_string()),
+    };
+    if found.review_id.is_some() {
+        return Ok((None, found));
     }
     let refuse = |refusal| EngineError::Transition {
         task_id: identity.task_id.clone(),
         refusal,
     };
-    let all_fresh = evidence.iter().all(|check| check.proof == Proof::Fresh);
     let mut changes = Vec::new();
-    let mut review_id = None;
     let event = if outside.is_empty() {
-        if all_fresh {
+        if all_fresh(&found.evidence) {
             Event::EvaluatedProved
         } else {
             Event::EvaluatedUnproved
         }
     } else {
         let review = super::review::boundary_review(engine, entry, identity, outside, look, at)?;
-        review_id = Some(review.review_id.to_string());
+        found.review_id = Some(review.review_id.to_string());
         changes.push(Change::Review {
             review: Box::new(review),
         });
@@ -243,7 +232,7 @@ fn evaluated(
         ));
     }
     if next == *identity && changes.is_empty() {
-        return Ok((None, (next, title, evidence, None, entry.task.clone())));
+        return Ok((None, found));
     }
     next.updated_at = at;
     next.revision += 1;
@@ -256,10 +245,8 @@ fn evaluated(
         operation: "evaluate".to_owned(),
         changes,
     };
-    Ok((
-        Some(transition),
-        (next, title, evidence, review_id, entry.task.clone()),
-    ))
+    found.identity = next;
+    Ok((Some(transition), found))
 }
 
 /// Says the one next step. Pure.
@@ -338,9 +325,7 @@ pub struct NextStep {
 /// Says the next step, and closes the task if everything is proved at this moment.
 pub fn next(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineError> {
     let request = super::FinishRequest {
-        task: which.task.clone(),
-        session: which.session.clone(),
-        agent: which.agent.clone(),
+        which: which.clone(),
         no_checks: false,
     };
     match super::finish(engine, &request) {
@@ -371,26 +356,12 @@ pub fn next(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineError>
 /// Says the next step without taking it.
 fn look_ahead(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineError> {
     let site = Site::open_used(engine)?;
-    let caller = Caller::find(
-        engine,
-        which.session.as_deref(),
-        which.agent.as_deref(),
-        None,
-    )?;
+    let caller = Caller::of(engine, which)?;
     let identity = select::own_one(&site, &site.view.state, &caller, which.task.as_deref())?;
     let entry = entry_of(&site.view, &identity.task_id)?;
     let look = site.look(engine, false, false)?;
-    let evidence = check_views(
-        &entry.task.plan,
-        &entry.evidence,
-        look.record.fingerprint.as_ref(),
-        engine.settings.count_reported,
-    );
-    let review = entry
-        .reviews
-        .iter()
-        .find(|review| !matches!(review.state, ReviewState::Applied { .. }))
-        .map(|review| review.review_id.as_str());
+    let evidence = proofs(engine, entry, &look);
+    let review = entry.open_review().map(|review| review.review_id.as_str());
     let next = if identity.status == Status::StaleTask && review.is_none() {
         let task = identity.task_id.as_str();
         NextView::new("resume", &["git", "takeup", "resume", task, "--rebuild"])
@@ -455,12 +426,7 @@ pub fn edit_plan(
     edit: &PlanEdit,
 ) -> Result<(TaskId, Plan), EngineError> {
     let site = Site::open_used(engine)?;
-    let caller = Caller::find(
-        engine,
-        which.session.as_deref(),
-        which.agent.as_deref(),
-        None,
-    )?;
+    let caller = Caller::of(engine, which)?;
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         let task_id = meant(&site, view, &caller, which)?;
@@ -546,12 +512,7 @@ pub fn plan_of(
     which: &Which,
 ) -> Result<(TaskId, Plan, Vec<crate::propose::Proposal>), EngineError> {
     let site = Site::open_used(engine)?;
-    let caller = Caller::find(
-        engine,
-        which.session.as_deref(),
-        which.agent.as_deref(),
-        None,
-    )?;
+    let caller = Caller::of(engine, which)?;
     let task_id = meant(&site, &site.view, &caller, which)?;
     let plan = entry_of(&site.view, &task_id)?.task.plan.clone();
     Ok((task_id, plan, crate::propose::propose(&site.place().root)))
@@ -595,12 +556,7 @@ pub fn add_evidence(
     report: &RunReport,
 ) -> Result<Evidence, EngineError> {
     let site = Site::open_used(engine)?;
-    let caller = Caller::find(
-        engine,
-        which.session.as_deref(),
-        which.agent.as_deref(),
-        None,
-    )?;
+    let caller = Caller::of(engine, which)?;
     let at = engine.clock.now();
     let command = engine.mask(&report.command);
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {

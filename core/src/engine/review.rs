@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::close::entry_of;
-use super::{Caller, Changed, Engine, EngineError, PATIENCE, Site, effects, select};
+use super::{Caller, Changed, Engine, EngineError, PATIENCE, Site, Which, effects, select};
 use crate::agent::{Effect, ForeignAnswer};
 use crate::boundary::{Boundary, Raise};
 use crate::fingerprint::Look;
@@ -33,12 +33,8 @@ pub const REASON_CODES: [&str; 6] = [
 /// What `review request` is given.
 #[derive(Clone, Debug, Default)]
 pub struct ReviewRequest {
-    /// The task; the caller's own where none is named.
-    pub task: Option<String>,
-    /// The session, where it is named.
-    pub session: Option<String>,
-    /// Its agent.
-    pub agent: Option<String>,
+    /// Whose task.
+    pub which: Which,
     /// The reason code.
     pub reason_code: String,
     /// One line; made from the reason code where none is given.
@@ -129,7 +125,7 @@ pub fn reviews(
         }
     }
     if !all && only.is_none() {
-        found.retain(|(review, _)| !matches!(review.state, ReviewState::Applied { .. }));
+        found.retain(|(review, _)| review.is_open());
     }
     found.sort_by_key(|(review, _)| review.created_at);
     let present = if found.is_empty() {
@@ -174,16 +170,11 @@ pub fn request_review(engine: &Engine<'_>, request: &ReviewRequest) -> Result<Re
         ));
     }
     let site = Site::open_used(engine)?;
-    let caller = Caller::find(
-        engine,
-        request.session.as_deref(),
-        request.agent.as_deref(),
-        None,
-    )?;
+    let caller = Caller::of(engine, &request.which)?;
     let look = site.look(engine, true, false)?;
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
-        let identity = select::own_one(&site, &view.state, &caller, request.task.as_deref())?;
+        let identity = select::own_one(&site, &view.state, &caller, request.which.task.as_deref())?;
         let entry = entry_of(view, &identity.task_id)?;
         let review = Review {
             review_id: new_id()?,
@@ -374,10 +365,9 @@ fn find<'a>(view: &'a View, text: &str) -> Result<&'a Review, EngineError> {
     if let Some(review) = all().find(|review| review.review_id.as_str() == text) {
         return Ok(review);
     }
-    let waiting = |review: &&Review| !matches!(review.state, ReviewState::Applied { .. });
     let of_task: Vec<&Review> = all()
         .filter(|review| review.task_id.as_str() == text)
-        .filter(waiting)
+        .filter(|review| review.is_open())
         .collect();
     let by_prefix: Vec<&Review> = all()
         .filter(|review| text.len() >= 4 && review.review_id.as_str().starts_with(text))
@@ -534,9 +524,10 @@ fn consequences(
         });
         changes.push(Change::Task { task });
     }
-    let others_wait = entry.reviews.iter().any(|other| {
-        other.review_id != review.review_id && !matches!(other.state, ReviewState::Applied { .. })
-    });
+    let others_wait = entry
+        .reviews
+        .iter()
+        .any(|other| other.review_id != review.review_id && other.is_open());
     let Some(holder) = entry.holder().filter(|holder| !holder.status.is_closed()) else {
         return changes;
     };

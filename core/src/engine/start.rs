@@ -3,7 +3,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::candidate::IdentityView;
-use super::{Caller, Engine, EngineError, PATIENCE, Site, select};
+use super::{Caller, Engine, EngineError, PATIENCE, Site, Which, select};
 use crate::boundary::Boundary;
 use crate::fingerprint::{Look, Provenance, ProvenanceEvent};
 use crate::identity::{Closing, Identity, Note, Recorded, Task};
@@ -306,10 +306,6 @@ pub fn save(engine: &Engine<'_>, request: &SaveRequest) -> Result<Saved, EngineE
     };
     let look = site.look(engine, true, false)?;
     let at = engine.clock.now();
-    let request = &SaveRequest {
-        reason: request.reason.as_deref().map(|reason| engine.mask(reason)),
-        ..request.clone()
-    };
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         let own = select::own(&site, &view.state, &caller, request.task.as_deref())?;
         let mut changes = Vec::new();
@@ -430,12 +426,8 @@ pub(super) fn saved_identity(
 /// What `note` is given.
 #[derive(Clone, Debug, Default)]
 pub struct AddNoteRequest {
-    /// The task; the caller's own where none is named.
-    pub task: Option<String>,
-    /// The session, where it is named.
-    pub session: Option<String>,
-    /// Its agent.
-    pub agent: Option<String>,
+    /// Whose task.
+    pub which: Which,
     /// The text.
     pub text: String,
 }
@@ -450,15 +442,10 @@ pub fn add_note(
         return Err(EngineError::NotAllowed("a note needs some text".to_owned()));
     }
     let site = Site::open_used(engine)?;
-    let caller = Caller::find(
-        engine,
-        request.session.as_deref(),
-        request.agent.as_deref(),
-        None,
-    )?;
+    let caller = Caller::of(engine, &request.which)?;
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
-        let task_id = match &request.task {
+        let task_id = match &request.which.task {
             Some(text) => select::task(&view.state, text)?.task.task_id.clone(),
             None => select::own_one(&site, &view.state, &caller, None)?
                 .task_id

@@ -176,6 +176,11 @@ impl TaskEntry {
             .find(|identity| &identity.session == session)
     }
 
+    /// Returns the first question that stands in the way of the task.
+    pub fn open_review(&self) -> Option<&Review> {
+        self.reviews.iter().find(|review| review.is_open())
+    }
+
     /// Returns the identity that holds the task now: the last one that is not closed, else the last one.
     pub fn holder(&self) -> Option<&Identity> {
         self.identities
