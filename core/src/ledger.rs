@@ -409,8 +409,9 @@ impl Ledger {
         })
     }
 
-    /// Writes a snapshot of the healthy records now. What is torn or damaged is put aside under a name of its own, and kept.
-    /// Does nothing where there is no ledger, and where something could not be read that may be healthy.
+    /// Writes a snapshot of the healthy records now. What is torn or damaged, or no file at all, is put aside under a name of
+    /// its own, and kept. Does nothing where there is no ledger. Fails with what is still damaged after it, as where something
+    /// cannot be read that may be healthy: that is left as it is.
     pub fn rewrite(&self, clock: &dyn Clock, patience: Duration) -> Result<(), LedgerError> {
         if !read::check_folder(self.dir())? {
             return Ok(());
@@ -418,6 +419,7 @@ impl Ledger {
         let before = read::load(&self.files)?;
         let lock = Lock::take(self.dir(), &self.operation, clock, patience)?;
         let mut writer = Writer::new(&self.files, lock, before)?;
+        writer.put_strangers_aside()?;
         let next = writer.loaded.next;
         writer.put_torn_aside(next)?;
         if writer.is_safe() && (writer.loaded.tail.mark.is_some() || writer.loaded.cut) {
@@ -429,7 +431,10 @@ impl Ledger {
         for message in aside {
             self.log(clock, &message);
         }
-        Ok(())
+        match self.read()?.issues.into_iter().next() {
+            Some(left) => Err(LedgerError::Damaged(left)),
+            None => Ok(()),
+        }
     }
 
     /// Appends a line to the file `log`, for what cannot be said on a terminal. Does nothing where there is no ledger.

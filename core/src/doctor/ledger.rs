@@ -68,6 +68,20 @@ pub(super) fn folder(scene: &Scene<'_>, found: &mut Vec<Finding>) -> bool {
             ),
         );
     }
+    let lock = ledger.lock_path();
+    if std::fs::symlink_metadata(&lock).is_ok_and(|data| !data.is_file()) {
+        found.push(
+            Finding::fail(
+                "ledger-lock",
+                format!("{} is no file: nothing can be recorded", lock.display()),
+            )
+            .advice("`--fix` puts it aside; the next writer makes the file anew")
+            .remedy(Remedy::MoveAside {
+                to: path.join("damaged-lock"),
+                path: lock,
+            }),
+        );
+    }
     let aside = ledger.aside().unwrap_or_default();
     let mut kept = 0_usize;
     for file in aside {
@@ -126,6 +140,15 @@ pub(super) fn records(scene: &Scene<'_>, found: &mut Vec<Finding>) -> Option<Vie
             Finding::warn("ledger", message).advice(
                 "nothing that was acknowledged is in it; the next record mends it, and `--fix` does so now",
             )
+        } else if matches!(
+            issue.kind,
+            IssueKind::Unreadable | IssueKind::ForeignOwner | IssueKind::TooLarge
+        ) {
+            // It may be healthy: nothing of ours may take its place.
+            found.push(Finding::fail("ledger", message).advice(
+                "make it readable for yourself (owner, mode) and look again; until then nothing is recorded here",
+            ));
+            continue;
         } else {
             Finding::fail("ledger", message)
                 .advice("the healthy records are used; `--fix` puts the damaged ones aside and writes the healthy ones anew")

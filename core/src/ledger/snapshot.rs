@@ -106,7 +106,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn free_path(&self, name: &str) -> std::path::PathBuf {
+    pub(super) fn free_path(&self, name: &str) -> std::path::PathBuf {
         let mut path = self.files.folder.join(name);
         let mut number = 2_u32;
         while std::fs::symlink_metadata(&path).is_ok() {

@@ -219,6 +219,37 @@ impl<'a> Writer<'a> {
         Ok(file)
     }
 
+    /// Renames what stands in the place of one of our files and is no file, and reads anew: it holds no record.
+    pub(super) fn put_strangers_aside(&mut self) -> Result<(), LedgerError> {
+        let seq = self.loaded.view.seq;
+        let files = self.files;
+        let mut moved = false;
+        for path in [
+            &files.journal,
+            &files.snapshot,
+            &files.old_journal,
+            &files.old_snapshot,
+            &files.acknowledged,
+        ] {
+            let is_stranger = std::fs::symlink_metadata(path).is_ok_and(|data| !data.is_file());
+            if !is_stranger {
+                continue;
+            }
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let aside = self.free_path(&format!("damaged-{seq}-{name}"));
+            files::rename(path, &aside)?;
+            self.aside.push(format!(
+                "what stood in the place of {name} and is no file was put aside as {}",
+                aside.display()
+            ));
+            moved = true;
+        }
+        if moved {
+            self.loaded = read::load(files)?;
+        }
+        Ok(())
+    }
+
     /// Keeps what stands after the last whole line in a file of its own and cuts it off the journal. Stopped in between,
     /// the same is done again.
     pub(super) fn put_torn_aside(&mut self, seq: u64) -> Result<(), LedgerError> {
