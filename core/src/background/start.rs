@@ -75,6 +75,8 @@ pub struct Request {
     pub check: Option<CheckFor>,
     /// After how long without output and processor time it counts as quiet.
     pub quiet_after: Duration,
+    /// What will show that it is of use: nothing is started where that is there already, of somebody else.
+    pub readiness: Option<Readiness>,
 }
 
 impl Request {
@@ -96,6 +98,7 @@ impl Request {
             notify: false,
             check: None,
             quiet_after: Duration::from_mins(1),
+            readiness: None,
         }
     }
 }
@@ -159,6 +162,11 @@ pub fn start(
     }
     if !request.cwd.is_dir() {
         return Err(BackgroundError::NoWorkingFolder(request.cwd.clone()));
+    }
+    if let Some(readiness @ Readiness::Port(port)) = &request.readiness
+        && readiness.is_taken()
+    {
+        return Err(BackgroundError::PortTaken(*port));
     }
     store.make()?;
     let (id, made) = new_id(store, now)?;

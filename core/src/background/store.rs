@@ -63,6 +63,11 @@ pub enum BackgroundError {
         /// Why.
         why: String,
     },
+    /// What shows that the task is ready is there before the task is.
+    #[error(
+        "something answers on port {0} already, so that it cannot show whether this task is ready; nothing was started"
+    )]
+    PortTaken(u16),
     /// The supervisor could not be started or did not answer.
     #[error("the supervisor {what}")]
     Supervisor {
@@ -96,6 +101,7 @@ impl Explain for BackgroundError {
             Self::NoWorkingFolder(_) => "no-working-folder",
             Self::NotStarted { status: 127, .. } => "command-not-found",
             Self::NotStarted { .. } => "command-not-runnable",
+            Self::PortTaken(_) => "port-taken",
             Self::Supervisor { .. } => "supervisor-failed",
             Self::NoProcess(_) => "no-such-process",
             Self::ForeignProcess(_) => "foreign-process",
@@ -120,6 +126,10 @@ impl Explain for BackgroundError {
                 "is it installed, and on PATH? shell words need a shell: `sh -c '…'`".to_owned(),
             ),
             Self::NotStarted { .. } => Some("is it executable?".to_owned()),
+            Self::PortTaken(_) => Some(
+                "end what listens there (a task of before? see `git takeup bg list`), or wait for a text of the output"
+                    .to_owned(),
+            ),
             Self::Damaged(_)
             | Self::NoWorkingFolder(_)
             | Self::Supervisor { .. }
@@ -132,6 +142,7 @@ impl Explain for BackgroundError {
     fn exit(&self) -> Exit {
         match self {
             Self::Missing(_) | Self::NoProcess(_) => Exit::Missing,
+            Self::PortTaken(_) => Exit::Conflict,
             Self::Ambiguous { .. } | Self::NoCommand | Self::NoWorkingFolder(_) => Exit::Usage,
             Self::NoFolder
             | Self::ForeignFolder(_)

@@ -175,9 +175,137 @@ fn readiness_can_be_waited_for() {
         .exits(1)
         .json();
     assert_eq!(ran["data"]["ready"], false);
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    desk.start(&["--ready", &format!("port:{port}")], &["sleep", "500"]);
+}
+
+/// Takes a port for itself: nothing answers there until it listens.
+fn own_port(address: std::net::IpAddr) -> (std::os::fd::OwnedFd, u16) {
+    use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
+    let family = if address.is_ipv4() {
+        AddressFamily::INET
+    } else {
+        AddressFamily::INET6
+    };
+    let socket = socket(family, SocketType::STREAM, None).unwrap();
+    bind(&socket, &std::net::SocketAddr::new(address, 0)).unwrap();
+    let bound = getsockname(&socket).unwrap();
+    let port = std::net::SocketAddr::try_from(bound).unwrap().port();
+    (socket, port)
+}
+
+#[test]
+fn a_port_shows_that_a_task_is_ready_only_where_it_was_free_before() {
+    let desk = Desk::new();
+    let localhost = [
+        std::net::IpAddr::from([127, 0, 0, 1]),
+        std::net::IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]),
+    ];
+    for address in localhost {
+        if std::net::TcpListener::bind((address, 0)).is_err() {
+            eprintln!("this machine has no {address}: that part was skipped");
+            continue;
+        }
+        let (socket, port) = own_port(address);
+        let mark = desk.gate();
+        let mut waits = desk
+            .program()
+            .args([
+                "bg",
+                "run",
+                "--ready",
+                &format!("port:{port}"),
+                "--",
+                "sh",
+                "-c",
+            ])
+            .arg(format!("touch {mark:?}; sleep 500"))
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        until("it runs", || mark.exists());
+        rustix::net::listen(&socket, 8).unwrap();
+        assert_eq!(waits.wait().unwrap().code(), Some(0));
+        std::fs::remove_file(&mark).unwrap();
+        // What listens there now is somebody else's, seen from the next task.
+        let refused = desk.bg(&[
+            "run",
+            "--json",
+            "--ready",
+            &format!("port:{port}"),
+            "--",
+            "touch",
+            mark.to_str().unwrap(),
+        ]);
+        assert_eq!(refused.code, 5, "{refused:?}");
+        assert_eq!(refused.json()["error"]["code"], "port-taken");
+        assert!(!mark.exists(), "nothing was started");
+    }
+}
+
+#[test]
+fn waiting_for_readiness_ends_with_its_time_and_with_the_task() {
+    let desk = Desk::new();
+    // A command that never ends is no longer waited for than was said.
+    let ran = desk
+        .bg(&[
+            "run",
+            "--json",
+            "--ready",
+            "cmd:sleep 500",
+            "--ready-timeout",
+            "200ms",
+            "--",
+            "sleep",
+            "500",
+        ])
+        .exits(1)
+        .json();
+    assert_eq!(ran["data"]["ready"], false);
+    assert_eq!(ran["data"]["task"]["status"], "running");
+    // What answers when the task is over does not speak of the task.
+    let over = desk.scratch.home().join("over");
+    let script = format!("touch {over:?}");
+    let ran = desk
+        .bg(&[
+            "run",
+            "--json",
+            "--ready",
+            &format!(
+                "cmd:sh -c 'until test -e {}; do sleep 0.01; done; sleep 1; exit 1'",
+                over.display()
+            ),
+            "--",
+            "sh",
+            "-c",
+            &script,
+        ])
+        .exits(1)
+        .json();
+    assert_eq!(ran["data"]["ready"], false);
+}
+
+#[test]
+fn waiting_for_readiness_ends_when_nobody_wants_to_know_any_more() {
+    use takeup_core::background::{Host, Readiness, Store, look, wait_ready};
+    let desk = Desk::new();
+    let id = desk.sh("sleep 500");
+    let store = Store::at(desk.folder());
+    let processes = takeup_core::process::system();
+    let record = look(&store, &store.find(&id).unwrap(), &processes)
+        .unwrap()
+        .record;
+    let host = Host {
+        program: std::path::Path::new(super::kit::PROGRAM),
+        processes: &processes,
+        clock: &takeup_core::time::SystemClock,
+        masker: &takeup_core::redact::Masker::default(),
+    };
+    let hours = std::time::Duration::from_hours(2);
+    for readiness in ["never printed", "port:1", "cmd:sleep 500"] {
+        let raised = std::sync::atomic::AtomicBool::new(true);
+        let readiness = Readiness::parse(readiness).unwrap();
+        let ready = wait_ready(&store, &record, &readiness, hours, Some(&raised), &host);
+        assert!(!ready.unwrap(), "{readiness:?}");
+    }
 }
 
 #[test]

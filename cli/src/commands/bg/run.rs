@@ -122,6 +122,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         cpu_seconds: args.cpu_time.map(|time| time.as_secs().max(1)),
         output_cap: args.output_cap,
         notify: args.notify,
+        readiness: args.ready.clone(),
         ..Request::new(args.command, cwd)
     };
     let lender = Lender::new(context);
@@ -147,6 +148,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
             &started.record,
             readiness,
             args.ready_timeout,
+            context.interrupt.as_deref(),
             &host,
         )?),
     };

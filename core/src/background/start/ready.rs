@@ -1,7 +1,8 @@
 //! Waiting until a task that was just started is of use.
 use std::ffi::OsString;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::background::events::{self, Event, EventKind};
@@ -44,20 +45,44 @@ impl Readiness {
         }
         Ok(Self::Output(text.to_owned()))
     }
+
+    /// Tells whether it holds before the task is started: what answers on the port is then somebody else's, and would be
+    /// taken for the task.
+    pub fn is_taken(&self) -> bool {
+        matches!(self, Self::Port(port) if answers(*port))
+    }
+}
+
+/// Tells whether something listens on a port of this machine.
+fn answers(port: u16) -> bool {
+    [
+        IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(Ipv6Addr::LOCALHOST),
+    ]
+    .into_iter()
+    .any(|here| {
+        TcpStream::connect_timeout(&SocketAddr::new(here, port), Duration::from_secs(1)).is_ok()
+    })
 }
 
 /// How often is looked.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Waits until the task is ready (`true`), it is over, or the time is (`false`).
+/// Waits until the task is ready (`true`), or it is over, the time is, or `interrupt` is raised (`false`). What a task printed
+/// shows that it was ready also when it is over; a port that answers, or a command, does not.
 pub fn wait_ready(
     store: &Store,
     record: &Record,
     readiness: &Readiness,
     most: Duration,
+    interrupt: Option<&AtomicBool>,
     host: &Host<'_>,
 ) -> Result<bool, BackgroundError> {
     let deadline = Instant::now().checked_add(most);
+    let enough = || {
+        interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed))
+            || deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    };
     let mut follow = Follow::new(
         store,
         &record.id,
@@ -81,12 +106,9 @@ pub fn wait_ready(
                 printed.drain(..cut);
                 found
             }
-            Readiness::Port(port) => TcpStream::connect_timeout(
-                &SocketAddr::from(([127, 0, 0, 1], *port)),
-                Duration::from_secs(1),
-            )
-            .is_ok(),
-            Readiness::Command(words) => run(words, &record.cwd),
+            Readiness::Port(_) | Readiness::Command(_) if over => false,
+            Readiness::Port(port) => answers(*port),
+            Readiness::Command(words) => run(words, &record.cwd, &enough),
         };
         if ready {
             let event = Event::new(EventKind::Ready, host.clock.now());
@@ -94,14 +116,15 @@ pub fn wait_ready(
             drop(events::append(&store.events_path(&record.id), &event));
             return Ok(true);
         }
-        if over || deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        if over || enough() {
             return Ok(false);
         }
         std::thread::sleep(PAUSE);
     }
 }
 
-fn run(words: &[OsString], cwd: &str) -> bool {
+/// Runs a command, and ends it when there is no more time.
+fn run(words: &[OsString], cwd: &str, enough: &dyn Fn() -> bool) -> bool {
     let Some((program, arguments)) = words.split_first() else {
         return false;
     };
@@ -114,5 +137,19 @@ fn run(words: &[OsString], cwd: &str) -> bool {
     if let Some(cwd) = crate::paths::path_of_text(cwd) {
         command.current_dir(cwd);
     }
-    command.status().is_ok_and(|status| status.success())
+    let Ok(mut child) = command.spawn() else {
+        return false;
+    };
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return status.success(),
+            Ok(None) if !enough() => std::thread::sleep(PAUSE / 5),
+            Ok(None) | Err(_) => {
+                // It has nothing of its own to lose; one that is gone already needs no end.
+                drop(child.kill());
+                drop(child.wait());
+                return false;
+            }
+        }
+    }
 }
