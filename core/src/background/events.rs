@@ -50,6 +50,28 @@ pub enum EventKind {
 }
 
 impl EventKind {
+    /// Says it in words, for people.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Progress => "got on",
+            Self::Checkpoint => "checkpoint",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "stopped",
+            Self::Started => "started",
+            Self::CommandEnded => "the command ended",
+            Self::Quiet => "quiet",
+            Self::Moving => "moves again",
+            Self::StopRequested => "asked to stop",
+            Self::Killing => "killed",
+            Self::WatchedAgain => "watched again",
+            Self::OutputLost => "output lost",
+            Self::Detached => "a terminal left",
+            Self::Evidence => "evidence",
+            Self::Ready => "ready",
+        }
+    }
+
     /// Tells whether jcode's format knows this kind.
     pub(super) const fn is_foreign(self) -> bool {
         matches!(

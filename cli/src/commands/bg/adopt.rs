@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
         paint(BOLD, &task.name),
         task.painted(),
         paint(DIM, &id),
-        started.process.describe()
+        started.process.describe().trim_end_matches(',')
     );
     let next = Next::new("wait", shell(["git", "takeup", "bg", "wait", id.as_str()]));
     let summary = format!("process {} is watched as {id}", args.pid);

@@ -103,7 +103,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
         ..
     } = &task.state
     {
-        add("process", process.describe());
+        add(
+            "process",
+            process.describe().trim_end_matches(',').to_owned(),
+        );
         if let Some(end) = command_end {
             add(
                 "note",
@@ -134,13 +137,14 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
         format!("{} in {}", bytes(task.output_bytes), task.output_file),
     );
     for event in &events {
-        let kind = format!("{:?}", event.kind).to_lowercase();
         let message = event.message.as_deref().unwrap_or_default();
+        let colon = if message.is_empty() { "" } else { ": " };
         add(
             "",
             format!(
-                "{} {kind} {}",
+                "{} {}{colon}{}",
                 ago(now, event.timestamp),
+                event.kind.words(),
                 text::one_line(message, 200)
             ),
         );
