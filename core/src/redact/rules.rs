@@ -100,41 +100,42 @@ pub(super) static RULES: &[Rule] = &[
         &["sk-or-"],
         r"(?P<s>sk-or-(?:v[0-9]+-)?[A-Za-z0-9_-]{16,})",
     ),
+    // Words with hyphens between them are names of classes and branches; one long word is none.
+    token(
+        "sk-key",
+        &["sk-"],
+        r"(?:^|[^A-Za-z0-9_-])(?P<s>sk-(?:test-|live-)?[A-Za-z0-9]{22,})",
+    ),
     random(
         "sk-key",
         &["sk-"],
         r"(?:^|[^A-Za-z0-9_-])(?P<s>sk-[A-Za-z0-9_-]{20,})",
         3.3,
     ),
-    random(
+    token(
         "groq-key",
         &["gsk_"],
         r"(?:^|[^A-Za-z0-9])(?P<s>gsk_[A-Za-z0-9]{20,})",
-        2.5,
     ),
-    random(
+    token(
         "xai-key",
         &["xai-"],
         r"(?:^|[^A-Za-z0-9])(?P<s>xai-[A-Za-z0-9]{30,})",
-        2.5,
     ),
-    random(
+    token(
         "perplexity-key",
         &["pplx-"],
         r"(?:^|[^A-Za-z0-9])(?P<s>pplx-[A-Za-z0-9]{30,})",
-        2.5,
     ),
-    random(
+    token(
         "replicate-token",
         &["r8_"],
         r"(?:^|[^A-Za-z0-9])(?P<s>r8_[A-Za-z0-9]{30,})",
-        2.5,
     ),
-    random(
+    token(
         "huggingface-token",
         &["hf_", "api_org_"],
         r"(?:^|[^A-Za-z0-9])(?P<s>(?:hf_|api_org_)[A-Za-z0-9]{30,})",
-        2.5,
     ),
     token(
         "nvidia-key",

@@ -222,6 +222,11 @@ fn a_well_known_prefix_needs_no_entropy() {
         ("gl|pat-", "0"),
         ("xo|xb-", "1"),
         ("sk|_live_", "z"),
+        ("sk|-", "a"),
+        ("sk|-test-", "a"),
+        ("hf|_", "a"),
+        ("gs|k_", "b"),
+        ("xa|i-", "c"),
     ] {
         let secret = Dice(1).fill(prefix) + &rest.repeat(36);
         assert_eq!(text(&secret).count, 1, "{secret}");
