@@ -10,7 +10,7 @@ use crate::reply::{Failure, Next, Reply};
     after_help = "Examples:\n  git takeup init\n  git takeup init --moved    # after the repository's folder was moved or renamed"
 )]
 pub(crate) struct Args {
-    /// The repository was moved here: its tasks belong to this place now
+    /// The repository was moved here, or a work tree was made anew in its old place: the tasks belong to this place now
     #[arg(long, conflicts_with = "copied")]
     moved: bool,
 

@@ -130,7 +130,7 @@ pub(super) fn moved(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
             ),
             "worktree-gone" => (
                 "of a work tree that is gone",
-                "give them up with `git takeup abandon`, or begin anew from their records with `git takeup show`",
+                "give them up with `git takeup abandon`, begin anew from their records with `git takeup show`, or make a work tree at the same path, and there: git takeup init --moved",
             ),
             "other-repository" => (
                 "recorded with another token",

@@ -1,11 +1,9 @@
 //! Candidates: every identity there is a word of, each with its verdict, here and now.
-use std::path::Path;
-
 use sha2::{Digest as _, Sha256};
 
 use super::candidate::{Candidate, IdentityView, ReasonView, RecordView, Source};
 use super::prove::{CheckView, proofs};
-use super::views::NextView;
+use super::views::next_of;
 use super::{Caller, Engine, EngineError, Site, changes};
 use crate::agent::{ForeignTask, Session, SessionQuery};
 use crate::boundary::Boundary;
@@ -432,6 +430,7 @@ impl<'a> Gatherer<'a> {
             judgement.verdict,
             facts,
             token.as_deref(),
+            &self.site.place().root,
         );
         let now = self.engine.clock.now();
         Candidate {
@@ -627,66 +626,4 @@ fn token(
         .fold("ok-".to_owned(), |token, byte| {
             token + &format!("{byte:02x}")
         })
-}
-
-fn next_of(
-    identity: &IdentityView,
-    session: &SessionRef,
-    verdict: Verdict,
-    facts: &Facts,
-    token: Option<&str>,
-) -> NextView {
-    let task = identity.task_id.as_str();
-    let from = session.id.as_str();
-    match verdict {
-        Verdict::ResumeVerification => NextView::new(
-            "resume",
-            &["git", "takeup", "resume", task, "--from", from, "--confirm"],
-        ),
-        Verdict::StaleTask => NextView::new(
-            "resume",
-            &[
-                "git",
-                "takeup",
-                "resume",
-                task,
-                "--from",
-                from,
-                "--confirm",
-                token.unwrap_or_default(),
-            ],
-        ),
-        Verdict::HumanReview => match &facts.review {
-            Some(ReviewGate::Pending(id) | ReviewGate::Decided(id)) => NextView::new(
-                "human-review",
-                &["git", "takeup", "review", "show", id.as_str()],
-            ),
-            None => NextView::new("human-review", &["git", "takeup", "review", "list"]),
-        },
-        Verdict::InUse => NextView {
-            action: "wait".to_owned(),
-            command: None,
-        },
-        Verdict::NotResumable => NextView::new("show", &["git", "takeup", "show", task]),
-        Verdict::MismatchedRepository => match facts.whereabouts {
-            Whereabouts::Relocated => {
-                NextView::new("confirm-move", &["git", "takeup", "init", "--moved"])
-            }
-            Whereabouts::Copied => {
-                NextView::new("confirm-copy", &["git", "takeup", "init", "--copied"])
-            }
-            Whereabouts::OtherWorktree => {
-                let root = Path::new(&identity.repository_root)
-                    .to_string_lossy()
-                    .into_owned();
-                NextView::new("go-there", &["git", "-C", &root, "takeup", "inspect"])
-            }
-            Whereabouts::Same | Whereabouts::WorktreeGone | Whereabouts::OtherRepository => {
-                NextView {
-                    action: "none".to_owned(),
-                    command: None,
-                }
-            }
-        },
-    }
 }

@@ -9,7 +9,7 @@ use crate::process::ProcessError;
 use crate::repository::RepositoryError;
 use crate::status::Refusal;
 use crate::time::Time;
-use crate::verdict::{Judgement, Verdict};
+use crate::verdict::{Judgement, ReasonCode, Verdict};
 
 /// One of several things that were meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,6 +155,13 @@ fn list(choices: &[Choice]) -> String {
         .join(", ")
 }
 
+fn is_gone(judgement: &Judgement) -> bool {
+    judgement
+        .reasons
+        .iter()
+        .any(|reason| reason.code == ReasonCode::WorktreeGone)
+}
+
 fn why(judgement: &Judgement) -> String {
     judgement.reasons.first().map_or_else(
         || judgement.verdict.code().to_owned(),
@@ -226,6 +233,9 @@ impl Explain for EngineError {
             Self::Refused { judgement, .. } => match judgement.verdict {
                 Verdict::HumanReview => "`git takeup review list` shows the question",
                 Verdict::InUse => "end that session first, or hand the task over from there",
+                Verdict::MismatchedRepository if is_gone(judgement) => {
+                    "begin anew from its records (`git takeup show`); or make a work tree at the same path, and there `git takeup init --moved`"
+                }
                 Verdict::MismatchedRepository => "`git takeup inspect` says where it belongs",
                 Verdict::ResumeVerification | Verdict::StaleTask | Verdict::NotResumable => {
                     return None;

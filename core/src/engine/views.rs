@@ -1,6 +1,13 @@
 //! Small shapes that several answers share.
+use std::path::Path;
+
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use super::candidate::IdentityView;
+use crate::ids::SessionRef;
+use crate::paths::text_of_path;
+use crate::verdict::{Facts, ReviewGate, Verdict, Whereabouts};
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -28,5 +35,76 @@ impl NextView {
             action: action.to_owned(),
             command: Some(command),
         }
+    }
+}
+
+/// Says the step that comes next for a candidate, seen from the work tree `here`.
+pub(super) fn next_of(
+    identity: &IdentityView,
+    session: &SessionRef,
+    verdict: Verdict,
+    facts: &Facts,
+    token: Option<&str>,
+    here: &Path,
+) -> NextView {
+    let task = identity.task_id.as_str();
+    let from = session.id.as_str();
+    match verdict {
+        Verdict::ResumeVerification => NextView::new(
+            "resume",
+            &["git", "takeup", "resume", task, "--from", from, "--confirm"],
+        ),
+        Verdict::StaleTask => NextView::new(
+            "resume",
+            &[
+                "git",
+                "takeup",
+                "resume",
+                task,
+                "--from",
+                from,
+                "--confirm",
+                token.unwrap_or_default(),
+            ],
+        ),
+        Verdict::HumanReview => match &facts.review {
+            Some(ReviewGate::Pending(id) | ReviewGate::Decided(id)) => NextView::new(
+                "human-review",
+                &["git", "takeup", "review", "show", id.as_str()],
+            ),
+            None => NextView::new("human-review", &["git", "takeup", "review", "list"]),
+        },
+        Verdict::InUse => NextView {
+            action: "wait".to_owned(),
+            command: None,
+        },
+        Verdict::NotResumable => NextView::new("show", &["git", "takeup", "show", task]),
+        Verdict::MismatchedRepository => match facts.whereabouts {
+            Whereabouts::Relocated => {
+                NextView::new("confirm-move", &["git", "takeup", "init", "--moved"])
+            }
+            Whereabouts::Copied => {
+                NextView::new("confirm-copy", &["git", "takeup", "init", "--copied"])
+            }
+            Whereabouts::OtherWorktree => {
+                let root = Path::new(&identity.repository_root)
+                    .to_string_lossy()
+                    .into_owned();
+                NextView::new("go-there", &["git", "-C", &root, "takeup", "inspect"])
+            }
+            Whereabouts::WorktreeGone if facts.status.is_closed() => NextView {
+                action: "none".to_owned(),
+                command: None,
+            },
+            // Another work tree was made in its place.
+            Whereabouts::WorktreeGone if identity.repository_root == text_of_path(here) => {
+                NextView::new("confirm-move", &["git", "takeup", "init", "--moved"])
+            }
+            Whereabouts::WorktreeGone => NextView::new("show", &["git", "takeup", "show", task]),
+            Whereabouts::Same | Whereabouts::OtherRepository => NextView {
+                action: "none".to_owned(),
+                command: None,
+            },
+        },
     }
 }

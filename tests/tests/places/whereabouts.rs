@@ -94,3 +94,50 @@ fn a_work_tree_that_was_removed_and_made_anew_is_another_one() {
     assert_eq!(by_task("anew"), "resume-verification");
     assert_eq!(by_task("there"), "mismatched-repository");
 }
+
+#[test]
+fn a_work_tree_that_was_made_anew_in_its_place_takes_its_tasks_over_on_request() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.git(&["worktree", "add", "-q", "../w", "-b", "w"]);
+    scratch.git(&["worktree", "add", "-q", "../v", "-b", "v"]);
+    let (linked, other) = (scratch.path().join("w"), scratch.path().join("v"));
+    leave(&scratch, &linked, "there", "s1");
+    leave(&scratch, &other, "elsewhere", "s2");
+    scratch.git(&["worktree", "remove", "../w"]);
+    scratch.git(&["worktree", "remove", "../v"]);
+    // Not from the main one, and not from one at another path.
+    scratch.takeup(&["init"]).exits(0);
+    scratch.takeup(&["init", "--moved"]).exits(0);
+    scratch.git(&["worktree", "add", "-q", "../w", "w"]);
+    let next = |folder: &Path| {
+        let answer = scratch
+            .takeup_in(folder, &["inspect", "there", "--json"])
+            .exits(0)
+            .json();
+        answer["next"]["command"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(next(&scratch.repo()), "git takeup show there");
+    assert_eq!(next(&linked), "git takeup init --moved");
+    let refused = scratch.takeup_in(&linked, &["resume", "there", "--confirm"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(
+        refused.stderr.contains("init --moved"),
+        "{}",
+        refused.stderr
+    );
+    scratch.takeup_in(&linked, &["init", "--moved"]).exits(0);
+    let found = candidates(&scratch, &linked);
+    let by_task = |task: &str| found.iter().find(|one| one.0 == task).unwrap().1.clone();
+    assert_eq!(by_task("there"), "resume-verification");
+    assert_eq!(by_task("elsewhere"), "mismatched-repository");
+    // The content decides as ever.
+    fs::write(linked.join("a.txt"), "changed\n").unwrap();
+    assert_eq!(
+        candidates(&scratch, &linked)
+            .iter()
+            .find(|one| one.0 == "there")
+            .unwrap()
+            .1,
+        "stale-task"
+    );
+}
