@@ -264,7 +264,7 @@ fn answered() -> u8 {
             commands::overview::run(commands::overview::Args { all }, &context),
         ),
     };
-    let outcome = outcome.map_err(|failure| failure.masked(&context.env));
+    let outcome = outcome.map_err(|failure| told(failure, &context));
     print(word, &outcome, context.json)
 }
 
@@ -281,7 +281,14 @@ pub(crate) fn answer(words: &[String], context: &Context) -> Result<Reply, Failu
         Some(command) => command.run(context),
         None => commands::overview::run(commands::overview::Args { all: cli.all }, context),
     }
-    .map_err(|failure| failure.masked(&context.env))
+    .map_err(|failure| told(failure, context))
+}
+
+/// Makes a failure fit to be told.
+fn told(failure: Failure, context: &Context) -> Failure {
+    failure
+        .doubted(|| takeup_core::engine::losses(&context.engine()))
+        .masked(&context.env)
 }
 
 /// Prints what clap says; help goes to standard output and is no failure.

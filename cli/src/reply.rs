@@ -3,6 +3,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use takeup_core::env::Env;
 use takeup_core::error::{Exit, Explain};
+use takeup_core::issue::Issue;
+use takeup_core::paths::text_of_path;
 use takeup_core::redact::Masker;
 
 /// The name and version of the envelope.
@@ -136,6 +138,32 @@ impl Failure {
         let masker = Masker::of(env);
         self.message = masker.text(&self.message).text;
         self.hint = self.hint.map(|hint| masker.text(&hint).text);
+        self
+    }
+
+    /// Says of what was not found that it may be among what is damaged: a damaged ledger is no empty one.
+    #[must_use]
+    pub(crate) fn doubted(mut self, losses: impl FnOnce() -> Vec<Issue>) -> Self {
+        const NOT_FOUND: [&str; 4] = [
+            "no-such-task",
+            "no-task",
+            "no-such-session",
+            "no-such-review",
+        ];
+        if !NOT_FOUND.contains(&self.code.as_str()) {
+            return self;
+        }
+        let issues = losses();
+        if let Some(first) = issues.first() {
+            self.message.push_str(&format!(
+                "; it may be among what is damaged: {}: {}",
+                text_of_path(&first.path),
+                first.message
+            ));
+            self.hint =
+                Some("`git takeup doctor` says what is damaged and what can be done".to_owned());
+            self.data = Some(serde_json::json!({ "issues": issues }));
+        }
         self
     }
 

@@ -45,11 +45,12 @@ pub use review::{
     reviews,
 };
 pub use show::{LogLine, TaskView, log, show};
-pub use site::{InitMode, Initialised, Site, init, look_here};
+pub use site::{InitMode, Initialised, Site, init, look_here, losses};
 pub use start::{AddNoteRequest, SaveRequest, Saved, StartRequest, Started, add_note, save, start};
 pub use views::NextView;
 
 use crate::agent::Agent;
+use crate::boundary::Boundary;
 use crate::env::Env;
 use crate::process::Processes;
 use crate::redact::Masker;
@@ -92,6 +93,24 @@ pub const PATIENCE: Duration = Duration::from_secs(5);
 impl Engine<'_> {
     fn masker(&self) -> &Masker {
         self.masker.get_or_init(|| Masker::of(self.env))
+    }
+
+    /// Refuses path patterns that cannot be used, or that hold a secret: masked, they would name other paths.
+    fn check_globs<'g>(
+        &self,
+        globs: impl IntoIterator<Item = &'g String>,
+    ) -> Result<(), EngineError> {
+        for glob in globs {
+            let masked = self.mask(glob);
+            Boundary::check(glob)
+                .map_err(|error| EngineError::NotAllowed(self.mask(&error.to_string())))?;
+            if crate::redact::is_masked(&masked) {
+                return Err(EngineError::NotAllowed(format!(
+                    "a path pattern may not hold a secret: {masked}"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Masks secrets in a text before it is kept or shown.

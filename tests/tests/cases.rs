@@ -3,6 +3,8 @@
 //! Sources are named at each test by project and number.
 #[path = "cases/begin.rs"]
 mod begin;
+#[path = "cases/damaged.rs"]
+mod damaged;
 #[path = "cases/outcomes.rs"]
 mod outcomes;
 #[path = "cases/proof.rs"]

@@ -58,8 +58,11 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
 
 /// Says in one line what was found.
 pub(crate) fn summary(found: &Inspection) -> String {
+    let damaged = found.issues.len();
     if found.candidates.is_empty() {
-        return if found.used {
+        return if damaged > 0 {
+            format!("no task here that can be read; {damaged} damaged")
+        } else if found.used {
             "no task here".to_owned()
         } else {
             "takeup was never used here, and no agent left anything".to_owned()
@@ -75,6 +78,9 @@ pub(crate) fn summary(found: &Inspection) -> String {
         if count > 0 {
             parts.push(format!("{count} {}", verdict.code()));
         }
+    }
+    if damaged > 0 {
+        parts.push(format!("{damaged} damaged"));
     }
     parts.join(", ")
 }

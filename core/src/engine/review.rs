@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::close::entry_of;
 use super::{Caller, Changed, Engine, EngineError, PATIENCE, Site, Which, effects, select};
 use crate::agent::{Effect, ForeignAnswer};
-use crate::boundary::{Boundary, Raise};
+use crate::boundary::Raise;
 use crate::fingerprint::Look;
 use crate::identity::Identity;
 use crate::ids::{Fingerprint, ReviewId, SessionRef, TaskId};
@@ -155,9 +155,7 @@ pub fn reviews(
 
 /// Puts a question to a person. An equal question that waits already is returned as it is.
 pub fn request_review(engine: &Engine<'_>, request: &ReviewRequest) -> Result<Review, EngineError> {
-    for glob in &request.requested_boundary {
-        Boundary::check(glob).map_err(|error| EngineError::NotAllowed(error.to_string()))?;
-    }
+    engine.check_globs(&request.requested_boundary)?;
     let reason = request.reason_code.trim();
     if reason.is_empty()
         || reason.len() > 64
@@ -200,7 +198,11 @@ pub fn request_review(engine: &Engine<'_>, request: &ReviewRequest) -> Result<Re
                 .iter()
                 .map(|command| engine.mask(command))
                 .collect(),
-            affected_files: request.affected_files.clone(),
+            affected_files: request
+                .affected_files
+                .iter()
+                .map(|file| engine.mask(file))
+                .collect(),
             current_boundary: entry.task.boundary.allowed.clone(),
             requested_boundary: request.requested_boundary.clone(),
             fingerprint: look.record.fingerprint.clone(),

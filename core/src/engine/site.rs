@@ -6,8 +6,9 @@ use super::{Engine, EngineError};
 use crate::fingerprint::{self, Look, Options};
 use crate::identity::{Identity, PlaceRecord};
 use crate::ids::SessionRef;
+use crate::issue::{Issue, IssueKind};
 use crate::ledger::{Actor, Change, Ledger, Transition, View};
-use crate::paths::text_of_path;
+use crate::paths::{path_of_text, text_of_path};
 use crate::repository::{self, Place, Repository, Tokens};
 use crate::verdict::Whereabouts;
 
@@ -141,13 +142,35 @@ fn look_at(
     Ok(look)
 }
 
+/// Returns what is damaged in the ledger of this place, and what was put aside because of it: what is not found may have been
+/// there. Reads only; a ledger that cannot be looked at has an error of its own.
+pub fn losses(engine: &Engine<'_>) -> Vec<Issue> {
+    let Ok(site) = Site::open(engine) else {
+        return Vec::new();
+    };
+    let mut issues = site.view.issues;
+    for path in site.ledger.aside().unwrap_or_default() {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let kind = if name.starts_with("torn-") {
+            IssueKind::Torn
+        } else if name.starts_with("damaged-") {
+            IssueKind::Corrupt
+        } else {
+            continue;
+        };
+        issues.push(Issue::new(&path, kind, "it was damaged and is kept aside"));
+    }
+    issues
+}
+
 /// How `init` is meant where the place has a history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InitMode {
     /// Make the ledger where there is none.
     #[default]
     Plain,
-    /// The repository was moved here on purpose: its tasks belong to this place now.
+    /// The repository was moved here on purpose, or this work tree was made anew at the path of one that is gone: the tasks
+    /// belong to this place now.
     Moved,
     /// This is a copy that becomes a place of its own: the tasks stay with the original.
     Copied,
@@ -178,7 +201,13 @@ pub fn init(engine: &Engine<'_>, mode: InitMode) -> Result<Initialised, EngineEr
     let (mut rebound, mut left_behind) = (0, 0);
     match mode {
         InitMode::Plain => {}
-        InitMode::Moved => rebound = move_here(engine, &site)?,
+        InitMode::Moved => {
+            if site.tokens.worktree.is_none() && stands_in_place_of_gone(&site) {
+                site = Site::open_or_init(engine)?;
+                changed = true;
+            }
+            rebound = move_here(engine, &site)?;
+        }
         InitMode::Copied => {
             left_behind = leave_behind(engine, &site)?;
             if left_behind > 0 {
@@ -207,6 +236,19 @@ fn is_now(site: &Site, identity: &Identity, whereabouts: Whereabouts) -> bool {
         .is_ok_and(|found| found == whereabouts)
 }
 
+/// Tells whether an identity was left in a work tree that stood here and is gone.
+fn was_here(site: &Site, identity: &Identity) -> bool {
+    is_now(site, identity, Whereabouts::WorktreeGone)
+        && path_of_text(&identity.place.root).as_ref() == Some(&site.place().root)
+}
+
+fn stands_in_place_of_gone(site: &Site) -> bool {
+    let entries = site.view.state.tasks.values();
+    entries
+        .flat_map(|entry| &entry.identities)
+        .any(|identity| was_here(site, identity))
+}
+
 /// Ties every identity that was left at a place that is gone to this one.
 fn move_here(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
     let place = site.place_record()?;
@@ -221,7 +263,9 @@ fn move_here(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
         .tasks
         .values()
         .flat_map(|entry| &entry.identities)
-        .filter(|identity| is_now(site, identity, Whereabouts::Relocated))
+        .filter(|identity| {
+            is_now(site, identity, Whereabouts::Relocated) || was_here(site, identity)
+        })
         .map(|identity| (identity.task_id.clone(), identity.session.clone()))
         .collect();
     let committed = site

@@ -73,9 +73,7 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
             "a title has at most {LONGEST_TITLE} characters; put the rest into a note"
         )));
     }
-    for glob in request.allowed.iter().chain(&request.avoided) {
-        Boundary::check(glob).map_err(|error| EngineError::NotAllowed(error.to_string()))?;
-    }
+    engine.check_globs(request.allowed.iter().chain(&request.avoided))?;
     let mut checks = Vec::new();
     for command in &request.checks {
         checks.push(Check {
@@ -104,17 +102,6 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
         checks,
         no_checks: request.no_checks,
     };
-    if let Some(glob) = [&request.allowed, &request.avoided]
-        .into_iter()
-        .flatten()
-        .find(|glob| crate::redact::is_masked(&engine.mask(glob)))
-    {
-        // Masked, it would name other paths.
-        return Err(EngineError::NotAllowed(format!(
-            "a path pattern may not hold a secret: {}",
-            engine.mask(glob)
-        )));
-    }
     let boundary = Boundary {
         allowed: request.allowed.clone(),
         avoided: request.avoided.clone(),

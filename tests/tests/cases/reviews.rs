@@ -179,3 +179,39 @@ fn files_outside_the_boundary_are_a_question_and_avoided_ones_are_never_approved
         "not-allowed",
     );
 }
+
+#[test]
+fn a_question_keeps_no_secret_and_asks_for_no_pattern_that_holds_one() {
+    let scratch = left();
+    let secret = format!("gh{}_{}", "p", "16C7e42F292c6912E7710c838347Ae178B4a");
+    let refused = scratch
+        .takeup(&[
+            "review",
+            "request",
+            "may I?",
+            "--allow",
+            &format!("keys/{secret}"),
+            "--session",
+            "s1",
+            "--json",
+        ])
+        .exits(1);
+    fails_with(&refused, "not-allowed");
+    assert!(!refused.stdout.contains(&secret), "{}", refused.stdout);
+    let asked = scratch
+        .takeup(&[
+            "review",
+            "request",
+            "may I?",
+            "--file",
+            &format!("keys/{secret}"),
+            "--session",
+            "s1",
+            "--json",
+        ])
+        .exits(0);
+    assert!(!asked.stdout.contains(&secret), "{}", asked.stdout);
+    let journal =
+        std::fs::read_to_string(scratch.repo().join(".git/takeup/journal.jsonl")).unwrap();
+    assert!(!journal.contains(&secret));
+}
