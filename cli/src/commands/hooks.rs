@@ -473,13 +473,21 @@ fn status(repository: &Repository, version: GitVersion) -> Result<Reply, Failure
 fn state_text(state: &HookState) -> (String, String) {
     match state {
         HookState::Absent => ("not installed".to_owned(), String::new()),
-        HookState::Installed { place, kept } => (
-            paint(printer::GREEN, "runs"),
-            kept.as_ref().map_or_else(
-                || place.clone(),
-                |kept| format!("{place}, after {}", kept.display()),
-            ),
-        ),
+        HookState::Installed {
+            place,
+            kept,
+            missing_program,
+        } => {
+            let mut detail = place.clone();
+            if let Some(kept) = kept {
+                detail.push_str(&format!(", after {}", kept.display()));
+            }
+            if let Some(program) = missing_program {
+                let gone = format!(", by PATH, since {} is gone", program.display());
+                detail.push_str(&paint(printer::YELLOW, gone));
+            }
+            (paint(printer::GREEN, "runs"), detail)
+        }
         HookState::ByHand { what } => (
             paint(printer::GREEN, "runs"),
             format!("by {} in {}", what.manager.name(), what.file.display()),

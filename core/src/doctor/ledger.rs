@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{Finding, Remedy, Scene};
 use crate::error::Explain as _;
 use crate::files::Staged;
-use crate::hooks::{self, HookError, HookState, names_missing_program};
+use crate::hooks::{self, HookError, HookState};
 use crate::issue::IssueKind;
 use crate::ledger::{Ledger, View};
 use crate::text;
@@ -277,7 +277,11 @@ pub(super) fn hooks(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
     }
     for hook in &hooks {
         let check = format!("hook-{}", hook.event);
-        if let Some(program) = names_missing_program(&hook.state) {
+        if let HookState::Installed {
+            missing_program: Some(program),
+            ..
+        } = &hook.state
+        {
             found.push(
                 Finding::warn(
                     check.clone(),

@@ -30,7 +30,14 @@ pub(super) fn git(engine: &Engine<'_>, found: &mut Vec<Finding>) {
             "git",
             format!("git {version} at {}", program.path().display()),
         )),
-        Err(error) => found.push(Finding::fail("git", error.to_string())),
+        Err(error) => found.push(Finding::fail("git", error.to_string()).advice(
+            error.hint().unwrap_or_else(|| {
+                format!(
+                    "see what it answers: {} --version",
+                    program.path().display()
+                )
+            }),
+        )),
     }
 }
 

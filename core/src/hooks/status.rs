@@ -2,7 +2,6 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use bstr::ByteSlice as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -45,6 +44,9 @@ pub enum HookState {
         place: String,
         /// A hook of somebody else's that ours runs first.
         kept: Option<PathBuf>,
+        /// The program that it names, where that is gone: `git-takeup` is looked for on PATH then.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        missing_program: Option<PathBuf>,
     },
     /// A hook manager calls it.
     ByHand {
@@ -137,9 +139,14 @@ impl Looked<'_> {
             return Ok(state);
         }
         if let Some(legacy) = moved_ours(&path) {
+            let missing_program = match Seen::at(&legacy)? {
+                Seen::File { bytes, .. } => missing_program(&bytes),
+                Seen::Link { .. } | Seen::Nothing | Seen::Other => None,
+            };
             return Ok(HookState::Installed {
                 place: legacy.display().to_string(),
                 kept: None,
+                missing_program,
             });
         }
         let manager = self.folder.manager.or_else(|| match &seen {
@@ -177,6 +184,7 @@ impl Looked<'_> {
             HookState::Installed {
                 place: path.display().to_string(),
                 kept: std::fs::symlink_metadata(&kept).is_ok().then_some(kept),
+                missing_program: missing_program(bytes),
             }
         })
     }
@@ -212,6 +220,7 @@ impl Looked<'_> {
                     command.scope.code()
                 ),
                 kept: None,
+                missing_program: missing_program(command.value.as_bytes()),
             }
         })
     }
@@ -307,16 +316,7 @@ pub fn unseen_head(
     }))
 }
 
-/// Tells whether the text of an installed hook names a program that is gone.
-pub fn names_missing_program(state: &HookState) -> Option<PathBuf> {
-    let HookState::Installed { place, .. } = state else {
-        return None;
-    };
-    let content = crate::files::read_bounded(Path::new(place), 1 << 20).ok()??;
-    let line = content
-        .lines()
-        .find_map(|line| line.trim_ascii_start().strip_prefix(b"takeup_program='"))?;
-    let path = String::from_utf8_lossy(line.strip_suffix(b"'")?).replace(r"'\''", "'");
-    let path = PathBuf::from(path);
-    (!path.exists()).then_some(path)
+/// Returns the program that the text of a hook names, where it is gone.
+fn missing_program(text: &[u8]) -> Option<PathBuf> {
+    stub::program_of(text).filter(|program| !program.exists())
 }

@@ -7,6 +7,10 @@
 //! starting the program takes longer than git shall wait for nothing: whether takeup is used in the repository at all. A
 //! linked work tree's git folder lies two below the common one and names it in `commondir` (gitrepository-layout(5)).
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+
 /// The version of the text.
 const VERSION: u32 = 2;
 /// How the first line of our text begins.
@@ -48,6 +52,22 @@ const FUNCTION: &str = r#"takeup_hook() {
 /// Quotes for the shell, always with single quotes.
 fn single_quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// Returns the program that our text calls. `None` where there is none of our text.
+pub(super) fn program_of(text: &[u8]) -> Option<PathBuf> {
+    use bstr::ByteSlice as _;
+    let (_, mut rest) = text.split_once_str("takeup_program='")?;
+    let mut program = Vec::new();
+    loop {
+        let (part, behind) = rest.split_once_str("'")?;
+        program.extend_from_slice(part);
+        let Some(more) = behind.strip_prefix(br"\''") else {
+            return Some(PathBuf::from(OsString::from_vec(program)));
+        };
+        program.push(b'\'');
+        rest = more;
+    }
 }
 
 fn function(program: &str) -> String {
@@ -315,6 +335,13 @@ mod tests {
             output.stdout
         };
         assert_eq!(git("hook.takeup-post-commit.event"), b"post-commit\n");
+        for text in [
+            file("post-commit", program, true),
+            git("hook.takeup-post-commit.command"),
+        ] {
+            assert_eq!(program_of(&text).unwrap().to_str(), Some(program));
+        }
+        assert_eq!(program_of(line("post-commit").as_bytes()), None);
         for script in [
             file("post-commit", program, false),
             file("post-rewrite", program, true),
