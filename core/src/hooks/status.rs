@@ -220,7 +220,8 @@ impl Looked<'_> {
                     command.scope.code()
                 ),
                 kept: None,
-                missing_program: missing_program(command.value.as_bytes()),
+                missing_program: crate::paths::bytes_of_text(&command.value)
+                    .and_then(|text| missing_program(&text)),
             }
         })
     }

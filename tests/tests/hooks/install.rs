@@ -269,6 +269,16 @@ fn a_git_that_runs_hooks_of_the_configuration_has_its_configuration_changed_and_
     assert_eq!(events(&seen), ["post-checkout"]);
     assert_eq!(seen[0].head_before, None);
 
+    // A program that is gone is named.
+    let text = fs::read_to_string(&config).unwrap();
+    let other = text.replace(PROGRAM, "/nowhere/it's gone");
+    assert_ne!(other, text);
+    fs::write(&config, other.replace("it's", r"it'\\''s")).unwrap();
+    let status = scratch.takeup(&["hooks", "status", "--json"]).json();
+    let hook = &status["data"]["hooks"][0];
+    assert_eq!(hook["missingProgram"], "/nowhere/it's gone");
+    fs::write(&config, text).unwrap();
+
     // An older git passes such hooks by: that is said.
     fs::remove_file(scratch.path().join("bin/git")).unwrap();
     let status = scratch

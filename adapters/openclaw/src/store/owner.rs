@@ -27,7 +27,14 @@ impl Holder {
         match lock {
             Lock::Free => Self::Nobody("no process has OpenClaw's database open".to_owned()),
             Lock::Held { pid } => {
-                let process = pid.and_then(|pid| processes.identify(pid).ok().flatten());
+                let identified = pid.map(|pid| (pid, processes.identify(pid)));
+                if let Some((pid, Ok(None))) = identified {
+                    // A killed process keeps its locks until the last of its threads is gone.
+                    return Self::Nobody(format!(
+                        "pid {pid}, which had OpenClaw's database open, is over"
+                    ));
+                }
+                let process = identified.and_then(|(_, process)| process.ok().flatten());
                 let is_gateway = shared
                     .gateway
                     .as_ref()

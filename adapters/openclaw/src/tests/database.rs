@@ -5,9 +5,10 @@ use takeup_core::agent::{Agent as _, AgentError, InterruptionReason, SessionQuer
 use takeup_core::files::write_atomic;
 use takeup_core::issue::IssueKind;
 use takeup_core::process::Liveness;
+use takeup_sqlite::Owner as Lock;
 
 use crate::store::owner::{Holder, Turn, liveness};
-use crate::store::shared::{Owner, Run};
+use crate::store::shared::{Owner, Run, Shared};
 
 use super::world::{World, calls, id_of, result, says, transcript, user};
 
@@ -358,6 +359,23 @@ fn a_live_owner_is_told_from_a_later_one() {
     assert!(proof.contains("may go on with it by itself"), "{proof}");
     assert!(matches!(look(false, &run(me, 400)), Liveness::Ended { .. }));
     assert!(matches!(look(true, &run(0, 0)), Liveness::Crashed { .. }));
+}
+
+#[test]
+fn a_lock_of_a_process_that_is_over_is_nobody_s() {
+    let mut world = World::new();
+    world.table = vec![(7, 500, "openclaw-gateway")];
+    let find = |pid| Holder::find(Lock::Held { pid }, &Shared::default(), &world.processes());
+    assert!(matches!(
+        find(Some(7)),
+        Holder::Somebody {
+            process: Some(_),
+            ..
+        }
+    ));
+    assert!(matches!(find(Some(8)), Holder::Nobody(_)));
+    // Of another pid namespace: it has no number here, and may well live.
+    assert!(matches!(find(None), Holder::Somebody { process: None, .. }));
 }
 
 #[test]
