@@ -1,6 +1,6 @@
 //! The one way in which files are read from strangers' folders, and the one way in which files are written.
 use std::fs::{File, Permissions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -130,8 +130,10 @@ pub fn open_regular(path: &Path) -> Result<Option<File>, Issue> {
 }
 
 /// Writes a file so that at any moment either the old or the new content is there: temporary file in the same folder,
-/// flush, rename, flush of the folder. The folder must exist. `mode` is given to the new file.
+/// flush, rename, flush of the folder. The folder must exist. `mode` is given to the new file. What killed writers left in
+/// the folder goes.
 pub fn write_atomic(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
+    sweep(folder_of(path));
     Staged::write(path, bytes, mode)?.put()
 }
 
@@ -144,24 +146,26 @@ pub struct Staged {
 }
 
 impl Staged {
-    /// How the names of temporary files begin. One that is left was left by a process that was killed.
+    /// How the names of temporary files begin. One that is left was left by a process that was killed; see [`sweep`].
     pub const PREFIX: &'static str = ".takeup-tmp-";
 
     /// Writes and flushes the content for `path` beside it. `mode` is given to the new file.
     pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<Self, FileError> {
+        let staged = Self::unflushed(path, bytes, mode)?;
+        fault::around("file-flush", || staged.temporary.as_file().sync_all())
+            .map_err(|source| FileError::new("cannot write", path, source))?;
+        Ok(staged)
+    }
+
+    fn unflushed(path: &Path, bytes: &[u8], mode: u32) -> Result<Self, FileError> {
         let fail = |source: io::Error| FileError::new("cannot write", path, source);
-        let mut temporary = fault::around("file-create", || {
-            tempfile::Builder::new()
-                .prefix(Self::PREFIX)
-                .tempfile_in(folder_of(path))
-        })
-        .map_err(fail)?;
+        let mut temporary =
+            fault::around("file-create", || temporary_in(folder_of(path))).map_err(fail)?;
         fault::write_all("file-write", &mut temporary, bytes).map_err(fail)?;
         temporary
             .as_file()
             .set_permissions(Permissions::from_mode(mode))
             .map_err(fail)?;
-        fault::around("file-flush", || temporary.as_file().sync_all()).map_err(fail)?;
         Ok(Self {
             temporary,
             path: path.to_path_buf(),
@@ -175,6 +179,29 @@ impl Staged {
         sync_folder(&folder)
     }
 
+    /// As [`Self::put`], unless something is there already: then it stays, and the answer is `false`.
+    pub fn put_new(self) -> Result<bool, FileError> {
+        let Self { temporary, path } = self;
+        let put = fault::around("file-link", || {
+            temporary
+                .persist_noclobber(&path)
+                .map_err(|error| error.error)
+        });
+        match put {
+            Ok(_) => sync_folder(folder_of(&path)).map(|()| true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(FileError::new("cannot write", &path, error)),
+        }
+    }
+
+    /// Gives the file the name it is meant for as a second one, unless something is there. Until this is dropped, the second
+    /// name can be told from others by [`is_left`], should the writer be killed.
+    pub fn link(&self) -> io::Result<()> {
+        fault::around("file-link", || {
+            std::fs::hard_link(self.temporary.path(), &self.path)
+        })
+    }
+
     /// Puts the file into its place. Where many go into one folder, one [`sync_folder`] makes all of them durable.
     pub fn put_unflushed(self) -> Result<(), FileError> {
         let Self { temporary, path } = self;
@@ -186,21 +213,78 @@ impl Staged {
     }
 }
 
+/// Makes an empty temporary file that its writer holds locked, so that [`sweep`] can tell it from one that was left.
+fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    loop {
+        let temporary = tempfile::Builder::new()
+            .prefix(Staged::PREFIX)
+            .tempfile_in(folder)?;
+        match temporary.as_file().lock() {
+            // Not every file system knows locks; where there are none, nothing is swept.
+            Err(error) if error.kind() != io::ErrorKind::Unsupported => return Err(error),
+            _ => {}
+        }
+        // A sweep between making it and locking it took it away.
+        if temporary.as_file().metadata()?.nlink() > 0 {
+            return Ok(temporary);
+        }
+    }
+}
+
+/// Removes what killed writers left in a folder: temporary files of ours that nobody holds. What cannot be removed stays
+/// for the next sweep.
+pub fn sweep(folder: &Path) {
+    for (path, _held) in left_in(folder) {
+        drop(std::fs::remove_file(&path));
+    }
+}
+
+/// Returns the temporary files of ours in a folder that no writer holds, each held by the handle that is returned with it.
+fn left_in(folder: &Path) -> impl Iterator<Item = (PathBuf, File)> {
+    std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| {
+            let name = entry.file_name();
+            name.as_encoded_bytes()
+                .starts_with(Staged::PREFIX.as_bytes())
+        })
+        .filter_map(|entry| {
+            let path = entry.path();
+            let file = open_regular(&path).ok()??;
+            file.try_lock().is_ok().then_some((path, file))
+        })
+}
+
+/// Tells whether a file has a second name that [`sweep`] would remove: a killed writer gave it its first with
+/// [`Staged::link`].
+pub fn is_left(path: &Path) -> bool {
+    let Ok(meta) = std::fs::symlink_metadata(path) else {
+        return false;
+    };
+    meta.is_file()
+        && meta.nlink() > 1
+        && left_in(folder_of(path)).any(|(_, file)| {
+            file.metadata()
+                .is_ok_and(|left| (left.dev(), left.ino()) == (meta.dev(), meta.ino()))
+        })
+}
+
 /// Writes a file so that a reader finds either the old or the new content, without the flushes of [`write_atomic`]: for
 /// what may be lost with the power, such as how far a running task is.
 pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
-    let fail = |source: io::Error| FileError::new("cannot write", path, source);
-    let mut temporary = tempfile::Builder::new()
-        .prefix(Staged::PREFIX)
-        .tempfile_in(folder_of(path))
-        .map_err(fail)?;
-    temporary.write_all(bytes).map_err(fail)?;
-    temporary
-        .as_file()
-        .set_permissions(Permissions::from_mode(mode))
-        .map_err(fail)?;
-    temporary.persist(path).map_err(|error| fail(error.error))?;
-    Ok(())
+    Staged::unflushed(path, bytes, mode)?.put_unflushed()
+}
+
+/// Removes a file; one that is not there is removed.
+pub fn remove(path: &Path) -> Result<(), FileError> {
+    match fault::around("file-remove", || std::fs::remove_file(path)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(FileError::new("cannot remove", path, error))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -231,11 +315,13 @@ pub fn sync_folder(folder: &Path) -> Result<(), FileError> {
 /// Makes a folder and its parents, the new ones with mode 0700.
 pub fn make_private_folder(folder: &Path) -> Result<(), FileError> {
     use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .map_err(|source| FileError::new("cannot make the folder", folder, source))
+    fault::around("folder-make", || {
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+    })
+    .map_err(|source| FileError::new("cannot make the folder", folder, source))
 }
 
 /// Tells git to leave a folder of ours alone, for repositories that reach around it (a home that is a repository): without
@@ -294,5 +380,33 @@ mod tests {
         assert_eq!(std::fs::read(&file).unwrap(), b"two");
         assert_eq!(std::fs::metadata(&file).unwrap().mode() & 0o777, 0o640);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_there_stays_where_a_new_file_was_meant() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        let put = |bytes: &[u8]| Staged::write(&file, bytes, 0o600).unwrap().put_new();
+        assert!(put(b"one").unwrap());
+        assert!(!put(b"two").unwrap());
+        assert_eq!(std::fs::read(&file).unwrap(), b"one");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "what was left is written half")]
+    fn a_sweep_takes_what_was_left_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at(".takeup-tmp-left"), "half").unwrap();
+        std::fs::write(at("of-somebody"), "whole").unwrap();
+        std::os::unix::fs::symlink(at("of-somebody"), at(".takeup-tmp-link")).unwrap();
+        let held = Staged::write(&at("file"), b"x", 0o600).unwrap();
+        sweep(folder.path());
+        assert!(!at(".takeup-tmp-left").exists());
+        assert!(at("of-somebody").exists());
+        assert!(at(".takeup-tmp-link").is_symlink());
+        held.put().unwrap();
+        assert!(at("file").exists());
     }
 }

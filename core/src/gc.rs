@@ -17,9 +17,10 @@ use serde::Serialize;
 use crate::background;
 use crate::engine::Engine;
 use crate::error::{Exit, Explain};
-use crate::files::{FileError, Staged};
+use crate::files::{FileError, Staged, sweep};
 use crate::ids::{SessionRef, TaskId};
 use crate::ledger::{Actor, Ledger, LedgerError, TaskEntry, View};
+use crate::paths::state_dir;
 use crate::repository::{Place, RepositoryError, discover, forget_gone_places};
 use crate::time::{Clock, Time};
 
@@ -255,6 +256,9 @@ fn of_user(engine: &Engine<'_>, collected: &mut Collected) -> Result<(), GcError
             why: "it belongs to no task".to_owned(),
             bytes: 0,
         });
+    }
+    if let Some(state) = state_dir(engine.env).filter(|_| !collected.dry_run) {
+        sweep(&state);
     }
     // A damaged index is the doctor's business.
     for place in forget_gone_places(engine.env, !collected.dry_run).unwrap_or_default() {

@@ -15,6 +15,7 @@
 mod config;
 mod environment;
 mod git;
+pub(crate) mod guard;
 mod libgit2;
 mod places;
 mod plain;
@@ -121,6 +122,9 @@ pub enum RepositoryError {
     /// A token of the place is damaged.
     #[error("{}: {}", .0.path.display(), .0.message)]
     DamagedToken(Issue),
+    /// Something that git would wait on, or never come to the end of, stands where git has a file.
+    #[error("{}: {}", .0.path.display(), .0.message)]
+    Odd(Issue),
     /// The place has no tokens: it was never initialised.
     #[error("takeup was never used in {}", root.display())]
     NotInitialised {
@@ -147,7 +151,7 @@ impl Explain for RepositoryError {
             Self::NoFolder => "no-current-folder",
             Self::Bare { .. } => "bare-repository",
             Self::Unsafe { .. } => "unsafe-repository",
-            Self::Unreadable { .. } => "unreadable-repository",
+            Self::Unreadable { .. } | Self::Odd(_) => "unreadable-repository",
             Self::NoGit { .. } => "git-missing",
             Self::Git { .. } => "git-failed",
             Self::MissingObject { .. } => "object-missing",
@@ -173,6 +177,10 @@ impl Explain for RepositoryError {
                 program::quoted(path)
             )),
             Self::Unreadable { .. } => Some("see what `git status` says there".to_owned()),
+            Self::Odd(_) => Some(
+                "look at what it is; while it stands there, git itself does not come to an end"
+                    .to_owned(),
+            ),
             Self::NoGit { .. } => Some("install git, or put it on PATH".to_owned()),
             Self::Git { .. } => None,
             Self::MissingObject { .. } => Some(
@@ -200,6 +208,7 @@ impl Explain for RepositoryError {
             | Self::Git { .. }
             | Self::MissingObject { .. }
             | Self::DamagedToken(_)
+            | Self::Odd(_)
             | Self::NotInitialised { .. }
             | Self::NoFolder
             | Self::SharedGitDir { .. } => Exit::No,
@@ -245,6 +254,9 @@ impl Repository {
     /// Finds the repository that `start` lies in and opens it. See [`discover`].
     pub fn discover(env: &Env, start: &Path) -> Result<Self, RepositoryError> {
         let program = GitProgram::find(env);
+        let folder = libgit2::real_start(start)?;
+        guard::around(program::named_git_dir(env, &folder).as_deref(), &folder)
+            .map_err(RepositoryError::Odd)?;
         match Libgit2::discover(env, start) {
             Ok(git) => Ok(Self {
                 place: git.place().clone(),
@@ -278,6 +290,7 @@ impl Repository {
 
     /// Opens the repository of a place that was discovered before.
     pub fn open(env: &Env, place: &Place) -> Result<Self, RepositoryError> {
+        guard::both(&place.git_dir, &place.common_dir).map_err(RepositoryError::Odd)?;
         let program = GitProgram::find(env).map(|program| program.at(place));
         match Libgit2::open(env, place) {
             Ok(git) => Ok(Self {

@@ -458,8 +458,8 @@ fn side(facts: &Facts) -> Vec<Reason> {
         reasons.push(reason(
             ReasonCode::EffectUnknown,
             format!(
-                "{} unfinished call(s) may or may not have happened; look before repeating",
-                facts.open_effects
+                "{} may or may not have happened; look before repeating",
+                crate::text::count(facts.open_effects, "unfinished call", "unfinished calls")
             ),
         ));
     }

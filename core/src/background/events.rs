@@ -1,5 +1,4 @@
 //! What happened to a background task, one line each.
-use std::io::Write as _;
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -139,7 +138,7 @@ pub(super) fn append(path: &Path, event: &Event) -> std::io::Result<()> {
     }
     let mut line = serde_json::to_vec(event)?;
     line.push(b'\n');
-    file.write_all(&line)
+    crate::fault::write_all("event-append", &mut file, &line)
 }
 
 /// Reads the last events, oldest first. Lines that are none are left out: the file may be written at this moment.

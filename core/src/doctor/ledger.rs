@@ -169,7 +169,15 @@ pub(super) fn records(scene: &Scene<'_>, found: &mut Vec<Finding>) -> Option<Vie
         let tasks = view.state.tasks.len();
         found.push(Finding::ok(
             "ledger",
-            format!("{} records, {tasks} tasks", view.seq),
+            format!(
+                "{}, {}",
+                text::count(
+                    usize::try_from(view.seq).unwrap_or(usize::MAX),
+                    "record",
+                    "records"
+                ),
+                text::count(tasks, "task", "tasks")
+            ),
         ));
     }
     let undecided = view.state.pending.len();

@@ -213,7 +213,14 @@ fn note_calls_after(session: &mut SessionRecord) {
             .after
             .as_deref()
             .and_then(|after| after.split(' ').next()?.parse::<u64>().ok());
-        latest.provenance.after = Some(format!("{} call(s) later", before.unwrap_or(0) + 1));
+        latest.provenance.after = {
+            let calls = before.unwrap_or(0) + 1;
+            Some(if calls == 1 {
+                "1 call later".to_owned()
+            } else {
+                format!("{calls} calls later")
+            })
+        };
     }
 }
 
@@ -307,8 +314,8 @@ pub fn notice(engine: &Engine<'_>, session: &SessionRef) -> Result<Option<String
         }
         if !candidate.open_effects.is_empty() {
             line.push_str(&format!(
-                "; {} call(s) may or may not have happened: look before repeating them",
-                candidate.open_effects.len()
+                "; {} may or may not have happened: look before repeating",
+                text::count(candidate.open_effects.len(), "call", "calls")
             ));
         }
         lines.push(line);

@@ -295,8 +295,8 @@ pub(super) fn boundary_review(
         .filter(|path| entry.task.boundary.avoids(path))
         .count();
     let mut explanation = format!(
-        "{} changed path(s) lie outside what the task may edit: {}",
-        files.len(),
+        "{} outside what the task may edit: {}",
+        crate::text::count(files.len(), "changed path lies", "changed paths lie"),
         files.join(", ")
     );
     if avoided > 0 {

@@ -535,12 +535,11 @@ fn index_stat(path: &Path) -> Result<Option<Meta>, Stop> {
 fn read_index(path: &Path, hash_len: usize) -> Result<(Index, Option<Meta>), Stop> {
     use std::io::Read as _;
     let io = |error: std::io::Error| Stop::from(FingerprintError::io("read", path, error));
-    let mut file = match std::fs::File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Ok((Index::empty(hash_len), None));
-        }
-        Err(error) => return Err(io(error)),
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let mut file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(handle) => std::fs::File::from(handle),
+        Err(rustix::io::Errno::NOENT) => return Ok((Index::empty(hash_len), None)),
+        Err(error) => return Err(io(error.into())),
     };
     let meta = Meta::of(&fstat(&file).map_err(|error| io(error.into()))?);
     if meta.kind() != Kind::File {

@@ -15,7 +15,7 @@ use super::scan::Scan;
 use super::{facts, nested, program};
 use crate::ids::Fingerprint;
 use crate::paths::text_of_bytes;
-use crate::repository::Place;
+use crate::repository::{Place, guard};
 
 /// How deep repositories may lie in one another.
 const DEEPEST: u32 = 40;
@@ -151,6 +151,8 @@ fn look_once(
     outer: &Outer,
 ) -> Result<(Look, bool), FingerprintError> {
     let excluded = options.exclusions()?;
+    guard::both(&place.git_dir, &place.common_dir)
+        .map_err(|issue| FingerprintError::damaged(&issue.path, issue.message))?;
     let facts = facts::facts(place, options)?;
     let (scan, method, fallback) = scan(place, &facts, &excluded, options, outer)?;
     let mut record = TreeRecord {

@@ -36,14 +36,17 @@ pub fn temporary_files<'a>(
     recorded: impl IntoIterator<Item = &'a InstalledHook>,
 ) -> Result<Vec<PathBuf>, HookError> {
     let mut found = Vec::new();
-    for folder in folders(place, git, recorded)? {
+    let mut all = folders(place, git, recorded)?;
+    // That of git's configuration.
+    all.push(place.common_dir.clone());
+    for folder in all {
         found.extend(in_folder(&folder)?);
     }
     Ok(found)
 }
 
 /// Lists the temporary files in one folder, ordered; none where there is no folder.
-pub(super) fn in_folder(folder: &Path) -> Result<Vec<PathBuf>, HookError> {
+fn in_folder(folder: &Path) -> Result<Vec<PathBuf>, HookError> {
     use std::io::ErrorKind::{NotADirectory, NotFound};
     let fail = |error| FileError::new("cannot list", folder, error);
     let entries = match std::fs::read_dir(folder) {

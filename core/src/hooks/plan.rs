@@ -46,6 +46,8 @@ pub struct Plan {
     pub records: Vec<(String, Option<InstalledHook>)>,
     /// What a person has to know besides.
     pub notes: Vec<String>,
+    /// Folders from which goes what a killed installation left there.
+    pub folders: Vec<PathBuf>,
 }
 
 impl Plan {
@@ -238,6 +240,7 @@ pub fn plan_install(what: &Installation<'_>) -> Result<Plan, HookError> {
         return Ok(plan);
     }
     let folder = folder(place, git)?;
+    plan.folders = vec![place.common_dir.clone(), folder.path.clone()];
     // What is in files stays in files: no hook shall run twice.
     let in_files = EVENTS.iter().any(|event| is_ours(&folder.path.join(event)));
     if by_config && !in_files {
@@ -586,6 +589,10 @@ pub fn plan_uninstall(
         });
     }
     let folders = leftovers::folders(place, git, recorded)?;
+    if !what.global {
+        plan.folders.clone_from(&folders);
+        plan.folders.push(place.common_dir.clone());
+    }
     for event in EVENTS {
         let mut from = in_config.then(|| config.display().to_string());
         for folder in folders.iter().filter(|_| !what.global) {
@@ -607,12 +614,6 @@ pub fn plan_uninstall(
             Some(place) => Outcome::Taken { event, place },
             None => Outcome::None { event },
         });
-    }
-    for folder in folders.iter().filter(|_| !what.global) {
-        for path in leftovers::in_folder(folder)? {
-            let before = Seen::at(&path)?;
-            plan.changes.push(Change::Remove { path, before });
-        }
     }
     for hook in recorded.iter().filter(|hook| hook.made_folder) {
         if let Some(file) = crate::paths::path_of_text(&hook.place)

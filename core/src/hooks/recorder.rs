@@ -48,6 +48,12 @@ fn try_lock(place: &Place) -> Result<Option<File>, HookError> {
         .truncate(false)
         .write(true)
         .mode(0o600)
+        // No link is followed, and no pipe waited on.
+        .custom_flags(
+            (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK)
+                .bits()
+                .cast_signed(),
+        )
         .open(&path)
         .map_err(fail)?;
     match file.try_lock() {

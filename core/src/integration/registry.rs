@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use super::{Edit, EditPlan, Scope};
 use crate::env::Env;
 use crate::error::{Exit, Explain};
+use crate::fault;
 use crate::files::{self, FileError, read_bounded};
 use crate::ids::AgentId;
 use crate::issue::{Issue, IssueKind};
@@ -111,10 +112,10 @@ pub fn install(
             return Err(IntegrationError::Moved(edit.path.clone()));
         }
         files::make_private_folder(&folder)?;
-        let made = make_folders(&edit.path)?;
+        let missing = missing_folders(&edit.path);
         manifest
             .folders
-            .extend(made.iter().map(|made| text_of_path(made)));
+            .extend(missing.iter().map(|missing| text_of_path(missing)));
         let name = text_of_path(&edit.path);
         // What was there before the first of our edits is what is put back, unless somebody else wrote in between.
         let ours = |kept: &Kept| kept.path == name && kept.after == there.as_deref().map(digest);
@@ -138,8 +139,9 @@ pub fn install(
         for kept in manifest.files.iter_mut().filter(|kept| kept.path == name) {
             kept.after = edit.after.as_deref().map(digest);
         }
-        // Remembered first: what is written after a crash can be told from a stranger's.
+        // Remembered first: what is there after a crash can be told from a stranger's.
         write(&folder, &manifest)?;
+        make_folders(&missing)?;
         put(edit, mode_of(&edit.path))?;
         done.changed.push(edit.path.clone());
     }
@@ -197,12 +199,16 @@ pub fn uninstall(
     done.notes.clone_from(&plan.notes);
     let mut left = Vec::new();
     for name in manifest.folders.iter().rev() {
-        // Folders we made go when they are empty; one that holds something of somebody stays.
-        if let Some(made) = path_of_text(name)
-            && std::fs::remove_dir(&made).is_err()
-            && made.is_dir()
-        {
-            left.push(name.as_str());
+        let Some(made) = path_of_text(name) else {
+            continue;
+        };
+        match fault::around("folder-remove", || std::fs::remove_dir(&made)) {
+            // Folders we made go when they are empty; one that holds something of somebody stays.
+            Err(_) if is_in_use(&made) => left.push(name.as_str()),
+            Err(source) if made.is_dir() => {
+                return Err(FileError::new("cannot remove", &made, source).into());
+            }
+            _ => {}
         }
     }
     for made in plan.folders.iter().rev() {
@@ -210,7 +216,7 @@ pub fn uninstall(
     }
     hand_on(&folder, &left)?;
     if folder.exists() {
-        std::fs::remove_dir_all(&folder)
+        fault::around("folder-remove", || std::fs::remove_dir_all(&folder))
             .map_err(|source| FileError::new("cannot remove", &folder, source))?;
     }
     Ok(done)
@@ -335,26 +341,34 @@ fn mode_of(path: &Path) -> u32 {
     std::fs::symlink_metadata(path).map_or(0o644, |meta| meta.mode() & 0o7777)
 }
 
-/// Makes the folders above a file; returns those that were not there, the outermost first.
-fn make_folders(path: &Path) -> Result<Vec<PathBuf>, IntegrationError> {
-    let missing: Vec<PathBuf> = path
+/// Tells whether a folder holds anything.
+fn is_in_use(folder: &Path) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// Returns the folders above a file that are not there, the outermost first.
+fn missing_folders(path: &Path) -> Vec<PathBuf> {
+    let mut missing: Vec<PathBuf> = path
         .ancestors()
         .skip(1)
         .take_while(|folder| !folder.exists())
         .map(Path::to_path_buf)
         .collect();
-    let mut made = Vec::new();
-    for folder in missing.into_iter().rev() {
+    missing.reverse();
+    missing
+}
+
+fn make_folders(missing: &[PathBuf]) -> Result<(), IntegrationError> {
+    for folder in missing {
         #[expect(clippy::create_dir, reason = "each folder that is made is remembered")]
-        match std::fs::create_dir(&folder) {
-            Ok(()) => made.push(folder),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => {
-                return Err(FileError::new("cannot make the folder", &folder, error).into());
+        match fault::around("folder-make", || std::fs::create_dir(folder)) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(FileError::new("cannot make the folder", folder, error).into());
             }
+            _ => {}
         }
     }
-    Ok(made)
+    Ok(())
 }
 
 fn put(edit: &Edit, mode: u32) -> Result<(), IntegrationError> {
@@ -367,12 +381,7 @@ fn put(edit: &Edit, mode: u32) -> Result<(), IntegrationError> {
             };
             Ok(files::write_atomic(&edit.path, bytes, mode)?)
         }
-        None => match std::fs::remove_file(&edit.path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(FileError::new("cannot remove", &edit.path, error).into())
-            }
-            _ => Ok(()),
-        },
+        None => Ok(files::remove(&edit.path)?),
     }
 }
 

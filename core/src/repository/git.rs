@@ -237,7 +237,7 @@ fn belongs(root: &Path, git_dir: &Path) -> bool {
     there.is_some() && there == std::fs::canonicalize(git_dir).ok()
 }
 
-fn read_path_file(file: &Path, prefix: &[u8]) -> Option<PathBuf> {
+pub(super) fn read_path_file(file: &Path, prefix: &[u8]) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStrExt as _;
     let bytes = crate::files::read_bounded(file, 64 * 1024).ok()??;
     let path = bytes.strip_prefix(prefix)?;

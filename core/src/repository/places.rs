@@ -194,11 +194,19 @@ fn write(file: &Path, places: Vec<KnownPlace>) -> Result<(), RepositoryError> {
 
 /// Waits two seconds at the most. The lock belongs to the open file, so a dead holder holds nothing.
 fn lock(path: &Path) -> Result<File, RepositoryError> {
+    use std::os::unix::fs::OpenOptionsExt as _;
     let fail = |source| FileError::new("cannot lock", path, source);
     let file = File::options()
         .create(true)
         .truncate(false)
         .write(true)
+        .mode(0o600)
+        // No link is followed, and no pipe waited on.
+        .custom_flags(
+            (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK)
+                .bits()
+                .cast_signed(),
+        )
         .open(path)
         .map_err(fail)?;
     let deadline = Instant::now() + Duration::from_secs(2);

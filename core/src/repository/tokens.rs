@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::git::linked_root;
 use super::{Place, RepositoryError};
-use crate::files::{FileError, make_private_folder, read_bounded, sync_folder, write_atomic};
+use crate::files::{FileError, Staged, make_private_folder, read_bounded, sweep, write_atomic};
 use crate::identity::PlaceRecord;
 use crate::ids::{RepositoryId, WorktreeId};
 use crate::issue::{Issue, IssueKind};
@@ -137,32 +137,19 @@ fn fresh<T>(file: &Path, make: Make<T>) -> Result<(T, Vec<u8>), RepositoryError>
 }
 
 fn create<T>(file: &Path, make: Make<T>) -> Result<T, RepositoryError> {
-    use std::io::Write as _;
     if let Some(id) = read(file, make)? {
         return Ok(id);
     }
     let folder = file.parent().unwrap_or_else(|| Path::new("/"));
     make_private_folder(folder)?;
     let (id, line) = fresh(file, make)?;
-    let fail = |source| FileError::new("cannot write", file, source);
-    let mut temporary = tempfile::Builder::new()
-        .prefix(".takeup-tmp-")
-        .tempfile_in(folder)
-        .map_err(fail)?;
-    temporary.write_all(&line).map_err(fail)?;
-    temporary.as_file().sync_all().map_err(fail)?;
-    match temporary.persist_noclobber(file) {
-        Ok(_) => {
-            sync_folder(folder)?;
-            Ok(id)
-        }
-        // Somebody else was first: theirs counts.
-        Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => read(file, make)?
-            .ok_or_else(|| {
-                FileError::new("cannot read", file, std::io::ErrorKind::NotFound).into()
-            }),
-        Err(error) => Err(fail(error.error).into()),
+    sweep(folder);
+    if Staged::write(file, &line, 0o600)?.put_new()? {
+        return Ok(id);
     }
+    // Somebody else was first: theirs counts.
+    read(file, make)?
+        .ok_or_else(|| FileError::new("cannot read", file, std::io::ErrorKind::NotFound).into())
 }
 
 fn renew<T>(file: &Path, make: Make<T>) -> Result<T, RepositoryError> {

@@ -115,12 +115,19 @@ fn a_command_that_lives_goes_on_as_a_session_of_its_own() {
     );
     let who = read(&scratch, "who");
     let session = who.strip_prefix("person:").unwrap();
-    let own = seen["data"]["candidates"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|candidate| candidate["identity"]["sessionId"] == session)
-        .unwrap();
+    let own = |seen: &serde_json::Value| {
+        seen["data"]["candidates"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|candidate| candidate["identity"]["sessionId"] == session)
+            .unwrap()
+            .clone()
+    };
+    // It ended by itself: that is no crash.
+    let ended = own(&scratch.takeup(&["show", "t1", "--json"]).exits(0).json());
+    assert_eq!(ended["liveness"]["state"], "ended", "{ended}");
+    let own = own(&seen);
     assert_eq!(own["identity"]["status"], "verification-required");
     assert_eq!(own["liveness"]["state"], "live", "{own}");
     assert_eq!(own["verdict"], "in-use", "{own}");

@@ -349,7 +349,6 @@ fn what_a_killed_installation_left_beside_the_hooks_goes() {
             assert_eq!(temporary().len(), 1, "{fault}");
         };
         kill();
-        scratch.takeup(&["hooks", "install"]).exits(0);
         let young = findings(&scratch, &scratch.repo());
         assert!(young.iter().all(|one| one["check"] != "hooks-temporary"));
         let left = temporary().remove(0);
@@ -363,6 +362,9 @@ fn what_a_killed_installation_left_beside_the_hooks_goes() {
         );
         assert!(said.contains(&left.display().to_string()), "{said}");
         scratch.takeup(&["doctor", "--fix", "--yes"]).exits(0);
+        assert_eq!(temporary(), Vec::<PathBuf>::new());
+        kill();
+        scratch.takeup(&["hooks", "install"]).exits(0);
         assert_eq!(temporary(), Vec::<PathBuf>::new());
         let found = findings(&scratch, &scratch.repo());
         assert!(says(&found, "hooks", "ok").contains("5 git hooks run"));

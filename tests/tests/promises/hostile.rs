@@ -1,6 +1,7 @@
 //! A repository, a store or a folder that somebody else made, with everything in it that could do harm by being looked at.
 mod links;
 mod names;
+mod odd;
 mod programs;
 mod shapes;
 

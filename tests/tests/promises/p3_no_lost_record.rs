@@ -3,8 +3,11 @@
 //! Here: every command that writes, killed and starved at every point at which it writes; what it leaves is what was before
 //! or what would have come after, and the same call again gets there. The ledger's own writer at every point, torn at every
 //! byte, on a disk that is really full and on one that is read-only, with a reader of its own as the judge: `ledger/kills.rs`,
-//! `ledger/damage.rs`. Where strace is at hand, the last test stops a command at each of its system calls that write, whether
-//! there is a point or not.
+//! `ledger/damage.rs`. Where strace is at hand, `calls.rs` stops a command at each of its system calls that write, whether
+//! there is a point or not. What a kill leaves beside a file goes with the next command that writes there, or with `gc`.
+mod beyond;
+mod calls;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -19,74 +22,80 @@ use super::world::World;
 struct Scenario {
     before: &'static [&'static [&'static str]],
     words: &'static [&'static str],
+    /// The git on PATH says that it runs hooks of the configuration.
+    modern: bool,
+    /// The command that takes back what this one puts into files of others.
+    undo: &'static [&'static str],
 }
 
+const fn scenario(
+    before: &'static [&'static [&'static str]],
+    words: &'static [&'static str],
+) -> Scenario {
+    Scenario {
+        before,
+        words,
+        modern: false,
+        undo: &[],
+    }
+}
+
+const UNHOOK: &[&str] = &["hooks", "uninstall"];
+const UNCLAUDE: &[&str] = &["agents", "uninstall", "claude-code", "--user"];
+const UNSKILL: &[&str] = &["agents", "uninstall", "skills", "--user"];
+
 const SCENARIOS: &[Scenario] = &[
+    scenario(&[], &["init"]),
+    scenario(&[], &["start", "t", "--session", "s1", "--check", "true"]),
+    scenario(STARTED, &["save", "--session", "s1", "--end"]),
+    scenario(STARTED, &["note", "a remark", "--session", "s1"]),
+    scenario(STARTED, &["plan", "add", "false", "--task", "t"]),
+    scenario(STARTED, &["check", "--session", "s1", "--planned", "1"]),
+    scenario(CHECKED, &["next", "--session", "s1"]),
+    scenario(CHECKED, &["finish", "t", "--session", "s1"]),
+    scenario(
+        ENDED,
+        &["resume", "t", "--from", "s1", "--to", "s2", "--confirm"],
+    ),
+    scenario(ASKED, &["review", "approve", "t", "--confirm"]),
+    scenario(ASKED, &["review", "reject", "t", "--confirm"]),
+    scenario(STARTED, &["abandon", "t", "--session", "s1"]),
     Scenario {
-        before: &[],
-        words: &["init"],
+        undo: UNHOOK,
+        ..scenario(STARTED, &["hooks", "install"])
+    },
+    scenario(HOOKED, UNHOOK),
+    Scenario {
+        modern: true,
+        undo: UNHOOK,
+        ..scenario(STARTED, &["hooks", "install"])
     },
     Scenario {
-        before: &[],
-        words: &["start", "t", "--session", "s1", "--check", "true"],
+        modern: true,
+        ..scenario(HOOKED, UNHOOK)
     },
     Scenario {
-        before: STARTED,
-        words: &["save", "--session", "s1", "--end"],
+        undo: UNCLAUDE,
+        ..scenario(STARTED, &["agents", "install", "claude-code", "--user"])
     },
+    scenario(INSTALLED, UNCLAUDE),
+    // Folders that are not there yet.
     Scenario {
-        before: STARTED,
-        words: &["note", "a remark", "--session", "s1"],
+        undo: UNSKILL,
+        ..scenario(STARTED, &["agents", "install", "skills", "--user"])
     },
-    Scenario {
-        before: STARTED,
-        words: &["plan", "add", "false", "--task", "t"],
-    },
-    Scenario {
-        before: STARTED,
-        words: &["check", "--session", "s1", "--planned", "1"],
-    },
-    Scenario {
-        before: ENDED,
-        words: &["resume", "t", "--from", "s1", "--to", "s2", "--confirm"],
-    },
-    Scenario {
-        before: ASKED,
-        words: &["review", "approve", "t", "--confirm"],
-    },
-    Scenario {
-        before: ASKED,
-        words: &["review", "reject", "t", "--confirm"],
-    },
-    Scenario {
-        before: STARTED,
-        words: &["abandon", "t", "--session", "s1"],
-    },
-    Scenario {
-        before: STARTED,
-        words: &["hooks", "install"],
-    },
-    Scenario {
-        before: HOOKED,
-        words: &["hooks", "uninstall"],
-    },
-    Scenario {
-        before: STARTED,
-        words: &["agents", "install", "claude-code", "--user"],
-    },
-    Scenario {
-        before: INSTALLED,
-        words: &["agents", "uninstall", "claude-code", "--user"],
-    },
+    scenario(SKILLED, UNSKILL),
 ];
 
 const STARTED: &[&[&str]] = &[&["start", "t", "--session", "s1", "--check", "true"]];
+const CHECKED: &[&[&str]] = &[STARTED[0], &["check", "--session", "s1", "--planned", "1"]];
 const ENDED: &[&[&str]] = &[STARTED[0], &["save", "--session", "s1", "--end"]];
 const ASKED: &[&[&str]] = &[
     STARTED[0],
     &["review", "request", "may I?", "--session", "s1"],
 ];
 const HOOKED: &[&[&str]] = &[STARTED[0], &["hooks", "install"]];
+const SKILLED: &[&[&str]] = &[STARTED[0], &["agents", "install", "skills", "--user"]];
 const INSTALLED: &[&[&str]] = &[STARTED[0], &["agents", "install", "claude-code", "--user"]];
 
 /// A world as it was before a command, kept aside to be put back.
@@ -97,6 +106,9 @@ struct Stage {
 impl Stage {
     fn of(scenario: &Scenario) -> Self {
         let world = World::plain();
+        if scenario.modern {
+            modern_git(&world);
+        }
         for words in scenario.before {
             world.run(words).exits(0);
         }
@@ -149,6 +161,81 @@ impl Stage {
             }),
         }
     }
+}
+
+/// Puts a git first on PATH that says it is 2.54, and is real git for the rest.
+fn modern_git(world: &World) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let real = std::env::split_paths(&std::env::var_os("PATH").unwrap())
+        .map(|folder| folder.join("git"))
+        .find(|file| file.exists())
+        .unwrap();
+    let script = format!(
+        "#!/bin/sh\nfor word; do case $word in version) echo 'git version 2.54.0'; exit ;; -*|*=*) ;; *) break ;; esac; done\nexec '{}' \"$@\"\n",
+        real.display()
+    );
+    let file = world.scratch.path().join("bin/git");
+    std::fs::write(&file, script).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Temporary files of ours and locks of git that stand below the repository and the home.
+fn left(world: &World) -> Vec<String> {
+    let output = Command::new("find")
+        .args([
+            "repo",
+            "home",
+            "(",
+            "-name",
+            ".takeup-tmp-*",
+            "-o",
+            "-name",
+            ".look-*",
+        ])
+        .args([
+            "-o",
+            "-path",
+            "repo/.git/*.lock",
+            "-not",
+            "-path",
+            "*/takeup/*",
+            ")",
+        ])
+        .current_dir(world.scratch.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Demands that nothing is left by a kill that nothing ever removes: the next write goes over what lies in folders of
+/// others, and `gc` over what is an hour old in ours.
+fn nothing_stays(world: &World, context: &str) {
+    let all = left(world);
+    let strange: Vec<&String> = all
+        .iter()
+        .filter(|name| {
+            !name.starts_with("repo/.git/takeup/") && !name.starts_with("home/.local/state/takeup/")
+        })
+        .collect();
+    assert!(strange.is_empty(), "{context}: {strange:?}");
+    if all.is_empty() {
+        return;
+    }
+    let done = Command::new("touch")
+        .args(["-h", "-d", "2 hours ago"])
+        .args(&all)
+        .current_dir(world.scratch.path())
+        .status()
+        .unwrap();
+    assert!(done.success());
+    world.run(&["gc"]).exits(0);
+    let all = left(world);
+    assert!(all.is_empty(), "{context}: after gc: {all:?}");
 }
 
 /// What was found.
@@ -285,6 +372,7 @@ fn strike(
         again.stdout,
         again.stderr
     );
+    nothing_stays(&stage.world, &context);
     if adds(scenario) {
         return;
     }
@@ -295,6 +383,12 @@ fn strike(
     );
     let left = differences(&after.files, &end.files);
     assert!(left.is_empty(), "{context}: again: {left:#?}");
+    if !scenario.undo.is_empty() {
+        stage.world.run(scenario.undo).exits(0);
+        let back = stage.told(&context);
+        let left = differences(&before.files, &back.files);
+        assert!(left.is_empty(), "{context}: taken back: {left:#?}");
+    }
 }
 
 /// A decision is recorded before it is applied: between the two the next call applies it.
@@ -304,7 +398,10 @@ fn is_between(scenario: &Scenario) -> bool {
 
 /// Said twice it is there twice.
 fn adds(scenario: &Scenario) -> bool {
-    matches!(scenario.words[0], "note" | "check" | "plan")
+    matches!(
+        scenario.words[0],
+        "note" | "check" | "plan" | "finish" | "next"
+    )
 }
 
 fn at_every_point(action: &str, chosen: impl Fn(&Scenario) -> bool) {
@@ -372,59 +469,4 @@ fn a_full_disk_at_any_point_leaves_before_or_after() {
             "init" | "start" | "review" | "hooks" | "agents"
         )
     });
-}
-
-/// System calls that change something on disk.
-const CALLS: &str = "write,pwrite64,writev,rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,mkdir,mkdirat,ftruncate,fsync,fdatasync,fchmod,chmod,fchmodat,utimensat";
-
-/// Long: by hand, or where it is asked for with `--ignored`.
-#[test]
-#[ignore = "needs strace; takes minutes"]
-fn a_kill_at_any_system_call_that_writes_leaves_before_or_after() {
-    if !Command::new("strace")
-        .arg("-V")
-        .output()
-        .is_ok_and(|output| output.status.success())
-    {
-        println!("skipped: there is no strace");
-        return;
-    }
-    for scenario in SCENARIOS {
-        let stage = Stage::of(scenario);
-        let before = stage.told("before");
-        stage.world.run(scenario.words);
-        let after = stage.told("after");
-        for number in 1.. {
-            let mut killed = true;
-            strike(
-                &stage,
-                scenario,
-                &before,
-                &after,
-                &format!("kill at call {number}"),
-                || {
-                    let mut command = Command::new("strace");
-                    stage.world.scratch.dress(&mut command);
-                    let output = command
-                        .env("TMPDIR", stage.world.temporary())
-                        .current_dir(stage.world.scratch.repo())
-                        .args(["-o", "/dev/null", "-e"])
-                        .arg(format!("trace={CALLS}"))
-                        .arg("-e")
-                        .arg(format!("inject={CALLS}:signal=SIGKILL:when={number}"))
-                        .arg(super::PROGRAM)
-                        .args(scenario.words)
-                        .output()
-                        .unwrap();
-                    let ran = Ran::of(output);
-                    killed = ran.code == 128 + 9;
-                    ran
-                },
-            );
-            if !killed {
-                println!("{:?}: {} calls", scenario.words, number - 1);
-                break;
-            }
-        }
-    }
 }

@@ -406,7 +406,7 @@ impl Writer {
         if let Some(place) = self.out.get_mut(16..48) {
             place.copy_from_slice(&sum);
         }
-        drop(write_beside(path, &self.out));
+        drop(crate::files::replace(path, &self.out, 0o600));
     }
 }
 
@@ -432,19 +432,8 @@ pub(super) fn store_system_file(path: &Path, meta: &Meta, file: &[u8]) {
     rest.extend_from_slice(file);
     let mut out = Sha256::digest(&rest).to_vec();
     out.extend(rest);
-    drop(write_beside(path, &out));
-}
-
-/// Writes without waiting for the disk: a cache that is torn has a wrong checksum.
-fn write_beside(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    use std::io::Write as _;
-    let folder = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
-    let mut file = tempfile::Builder::new()
-        .prefix(".look-")
-        .tempfile_in(folder)?;
-    file.write_all(bytes)?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
+    // Without waiting for the disk: a cache that is torn has a wrong checksum.
+    drop(crate::files::replace(path, &out, 0o600));
 }
 
 #[cfg(test)]

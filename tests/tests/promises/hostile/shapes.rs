@@ -3,16 +3,6 @@ use std::os::unix::fs::{MetadataExt as _, chown};
 
 use super::*;
 
-fn fifo(path: &Path) {
-    drop(std::fs::remove_file(path));
-    rustix::fs::mkfifoat(
-        rustix::fs::CWD,
-        path,
-        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
-    )
-    .unwrap();
-}
-
 /// Looks that ask for the content.
 const CONTENT: &[&[&str]] = &[
     &["inspect", "--json"],
@@ -91,42 +81,6 @@ fn a_wide_tree_ends_in_an_answer() {
 }
 
 #[test]
-fn pipes_in_the_place_of_files_do_not_hold_anybody_up() {
-    let world = plain();
-    for name in [
-        ".gitignore",
-        ".gitattributes",
-        ".gitmodules",
-        "src/.gitignore",
-        "pipe",
-        "untracked",
-        ".git/info/exclude",
-        ".git/info/attributes",
-        ".git/takeup/journal.jsonl",
-        ".git/takeup/repository-id",
-        ".git/takeup/lock",
-        ".git/takeup/log",
-        ".claude/settings.json",
-        ".mcp.json",
-    ] {
-        let path = world.scratch.repo().join(name);
-        let aside = world.scratch.path().join("aside");
-        let was_there = std::fs::rename(&path, &aside).is_ok();
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fifo(&path);
-        for words in CONTENT {
-            ends_well(&world, words);
-        }
-        ends_well(&world, &["agents", "--json"]);
-        ends_well(&world, &["hook", "git", "post-commit"]);
-        std::fs::remove_file(&path).unwrap();
-        if was_there {
-            std::fs::rename(&aside, &path).unwrap();
-        }
-    }
-}
-
-#[test]
 fn a_repository_of_somebody_else_is_not_looked_into() {
     let world = World::lived();
     if !rustix::process::geteuid().is_root() {
@@ -198,7 +152,8 @@ fn a_git_file_that_points_elsewhere_leads_to_an_answer() {
         std::fs::write(&git, text).unwrap();
         look(context);
     }
-    fifo(&git);
+    drop(std::fs::remove_file(&git));
+    odd::put(&git, odd::Odd::Pipe).unwrap();
     look("a pipe");
     std::fs::remove_file(&git).unwrap();
     std::os::unix::fs::symlink(victim.join(".git"), &git).unwrap();
