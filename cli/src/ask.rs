@@ -16,11 +16,11 @@ pub(crate) enum Answer {
     Nobody,
 }
 
-/// Asks for the word `yes` on the controlling terminal.
+/// Asks for a yes on the controlling terminal. The question is made where there is somebody to ask.
 ///
 /// Nobody is asked when the answer is wanted as JSON, with `--no-input`, in CI, when standard error is no terminal, or
 /// inside an agent's session: an agent that runs commands in a terminal of its own is no person.
-pub(crate) fn person(context: &Context, question: &str) -> Answer {
+pub(crate) fn person(context: &Context, question: impl FnOnce() -> String) -> Answer {
     use std::io::IsTerminal as _;
     let by_agent = context
         .agents
@@ -32,7 +32,7 @@ pub(crate) fn person(context: &Context, question: &str) -> Answer {
     let Ok(mut terminal) = OpenOptions::new().read(true).write(true).open("/dev/tty") else {
         return Answer::Nobody;
     };
-    let prompt = format!("{} Type yes: ", text::clean(question, 2_000));
+    let prompt = format!("{} [y/N] ", text::clean(&question(), 20_000));
     if terminal
         .write_all(prompt.as_bytes())
         .and_then(|()| terminal.flush())
@@ -42,7 +42,7 @@ pub(crate) fn person(context: &Context, question: &str) -> Answer {
     }
     let mut line = String::new();
     match BufReader::new(terminal).read_line(&mut line) {
-        Ok(_) if line.trim().eq_ignore_ascii_case("yes") => Answer::Yes,
+        Ok(_) if matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes") => Answer::Yes,
         _ => Answer::No,
     }
 }

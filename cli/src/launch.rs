@@ -83,6 +83,12 @@ impl Launched {
         self.ended.is_none().then(|| self.child.id())
     }
 
+    /// Tells whether the command was still running when it was last looked at. One that ended at once may have handed the
+    /// work to another process, as the starter of a window does.
+    pub(crate) const fn is_running(&self) -> bool {
+        self.ended.is_none()
+    }
+
     /// Waits for the end and returns the exit status that a shell would give.
     pub(crate) fn wait(mut self) -> std::io::Result<u8> {
         let status = match self.ended {

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use takeup_core::agent::{Agent, Detection, Rung};
+use takeup_core::agent::{Agent, AgentError, Detection, Rung};
 use takeup_core::engine::Site;
 use takeup_core::error::Exit;
 use takeup_core::ids::AgentId;
@@ -110,7 +110,11 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         }
         Action::Uninstall(place) => {
             let (agent, scope) = resolve(&place, context)?;
-            let plan = agent.uninstall(&context.env, &scope)?;
+            // An agent that is gone has no file of its own to be edited; what is remembered is put back all the same.
+            let plan = match agent.uninstall(&context.env, &scope) {
+                Err(AgentError::NotInstalled { .. }) => EditPlan::default(),
+                other => other?,
+            };
             change(agent, &scope, &plan, place.dry_run, context, false)
         }
         Action::Status(place) => {
@@ -181,12 +185,66 @@ fn change(
         };
         return Ok(report(agent, scope, done, true, context, shown));
     }
+    let new: Vec<&PathBuf> = plan
+        .edits
+        .iter()
+        .filter(|edit| edit.before.is_none())
+        .map(|edit| &edit.path)
+        .collect();
     let done = if install {
-        integration::install(&context.env, &agent.id(), scope, plan)?
+        let mut done = integration::install(&context.env, &agent.id(), scope, plan)?;
+        if matches!(scope, Scope::Project { .. }) && !done.changed.is_empty() {
+            done.notes.push(
+                "these files are content of the work tree: a task that was saved before shows them as changed"
+                    .to_owned(),
+            );
+        }
+        done
     } else {
         integration::uninstall(&context.env, &agent.id(), scope, plan)?
     };
-    Ok(report(agent, scope, done, false, context, String::new()))
+    let told = files(&done.changed, |file| {
+        if file.symlink_metadata().is_err() {
+            "removed"
+        } else if new.contains(&file) && install {
+            "made"
+        } else {
+            "changed"
+        }
+    });
+    Ok(report(agent, scope, done, false, context, told))
+}
+
+/// The most files of one folder that are named one by one.
+const FEW: usize = 3;
+
+/// Tells what was done to files, those of one folder together where they are many.
+fn files(all: &[PathBuf], verb: impl Fn(&PathBuf) -> &'static str) -> String {
+    let mut out = String::new();
+    let mut rest = all.iter().peekable();
+    while let Some(first) = rest.next() {
+        let kind = (verb(first), first.parent());
+        let mut group = vec![first];
+        while let Some(next) = rest.next_if(|next| (verb(next), next.parent()) == kind) {
+            group.push(next);
+        }
+        match kind.1 {
+            Some(folder) if group.len() > FEW => {
+                out.push_str(&format!(
+                    "{} {} files in {}\n",
+                    kind.0,
+                    group.len(),
+                    folder.display()
+                ));
+            }
+            _ => {
+                for file in group {
+                    out.push_str(&format!("{} {}\n", kind.0, file.display()));
+                }
+            }
+        }
+    }
+    out
 }
 
 /// Shows an edit, every byte of it that is text.
@@ -244,9 +302,8 @@ fn report(
     };
     let summary = format!("{}: {state}", agent.name());
     let mut out = shown;
-    let verb = if dry_run { "would change" } else { "changed" };
-    for file in &done.changed {
-        out.push_str(&format!("{verb} {}\n", file.display()));
+    if dry_run {
+        out.push_str(&files(&done.changed, |_| "would change"));
     }
     if let Some(what) = &what {
         out.push_str(&format!(
@@ -298,12 +355,17 @@ fn list(context: &Context) -> Reply {
         })
         .collect();
     let mut rows = vec![
-        ["agent", "found", "for you", "in this repository", "support"]
+        ["agent", "found", "for you", "here", "support"]
             .map(|head| paint(DIM, head))
             .to_vec(),
     ];
     for agent in &agents {
-        let rungs: Vec<&str> = agent.ladder.iter().map(|rung| rung.rung).collect();
+        let mut rungs: Vec<&str> = agent.ladder.iter().map(|rung| rung.rung).collect();
+        if let Some(first) = rungs.iter().position(|rung| *rung == "hand-over-out")
+            && rungs.get(first + 1) == Some(&"hand-over-in")
+        {
+            rungs.splice(first..first + 2, ["hand-over"]);
+        }
         let found = match (&agent.detection.version, agent.detection.installed) {
             (Some(version), true) => text::one_line(version, 20),
             (None, true) => "yes".to_owned(),
@@ -317,6 +379,6 @@ fn list(context: &Context) -> Reply {
             rungs.join(", "),
         ]);
     }
-    let summary = format!("{} agent(s) are known", agents.len());
+    let summary = text::count(agents.len(), "agent is known", "agents are known");
     Reply::new(summary, &AgentsData { agents }).human(table(&rows))
 }

@@ -1,5 +1,6 @@
 //! `git takeup check`: runs what the caller asks for, like `time` does, and records it as evidence.
 use std::ffi::OsString;
+use std::io::IsTerminal as _;
 use takeup_core::redact;
 
 use takeup_core::engine::{self, RunReport, Which};
@@ -129,6 +130,17 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
             "{} not in the plan; add it with {}\n",
             paint(DIM, "takeup:"),
             paint(CYAN, takeup_core::text::one_line(&add, 2_000))
+        ));
+    }
+    if notes.is_empty() && std::io::stderr().is_terminal() {
+        let how = if evidence.outcome.passed() {
+            "passed"
+        } else {
+            "failed"
+        };
+        notes.push_str(&format!(
+            "{} {how}; recorded for this content\n",
+            paint(DIM, "takeup:")
         ));
     }
     if !context.json {

@@ -60,5 +60,9 @@ pub(crate) fn run(_: Args, context: &Context) -> Result<Reply, Failure> {
         user_file: settings::user_file(&context.env)
             .map(|path| path.to_string_lossy().into_owned()),
     };
-    Ok(Reply::new(format!("{} setting(s)", data.settings.len()), &data).human(text))
+    Ok(Reply::new(
+        takeup_core::text::count(data.settings.len(), "setting", "settings"),
+        &data,
+    )
+    .human(text))
 }

@@ -56,9 +56,9 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         format!("task {}: the content is what was left", view.task_id)
     } else {
         format!(
-            "task {}: {} path(s) changed since it was left",
+            "task {}: {} changed since it was left",
             view.task_id,
-            view.changes.paths.len()
+            text::count(view.changes.paths.len(), "path", "paths")
         )
     };
     if args.name_only && args.nul && !context.json {

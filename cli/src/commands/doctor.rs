@@ -58,7 +58,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         for remedy in &remedies {
             let _: std::fmt::Result = writeln!(preview, "  {}", remedy_text(remedy));
         }
-        match ask::person(context, &format!("{preview}Do it?")) {
+        match ask::person(context, || format!("{preview}Do it?")) {
             Answer::Yes => {}
             Answer::No => {
                 return Err(Failure::new(

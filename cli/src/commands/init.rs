@@ -28,13 +28,14 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     let done = engine::init(&context.engine(), mode)?;
     let summary = match mode {
         InitMode::Moved if done.rebound > 0 => format!(
-            "{} task record(s) belong to {} now",
-            done.rebound, done.repository_root
+            "{} to {} now",
+            takeup_core::text::count(done.rebound, "task record belongs", "task records belong"),
+            done.repository_root
         ),
         InitMode::Moved => "no task was left at another place; nothing changed".to_owned(),
         InitMode::Copied if done.changed => format!(
-            "this copy is a place of its own; {} task(s) stay with the original",
-            done.left_behind
+            "this copy is a place of its own; {} with the original",
+            takeup_core::text::count(done.left_behind, "task stays", "tasks stay")
         ),
         InitMode::Copied => "this is no copy; nothing changed".to_owned(),
         InitMode::Plain if done.changed => format!(

@@ -48,6 +48,9 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
             ]
         })
         .collect();
-    let summary = format!("task {task_id}: {} event(s)", lines.len());
+    let summary = format!(
+        "task {task_id}: {}",
+        text::count(lines.len(), "event", "events")
+    );
     Ok(Reply::new(summary, &LogData { task_id, lines }).human(table(&rows)))
 }

@@ -64,7 +64,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     }
     let summary = match places.as_slice() {
         [one] if !args.all => inspect::summary(&one.inspection),
-        several => format!("{} place(s)", several.len()),
+        several => text::count(several.len(), "place", "places"),
     };
     let mut out = String::new();
     for place in &places {

@@ -98,7 +98,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     let summary = match (plan.checks.len(), plan.no_checks) {
         (0, true) => format!("task {task_id}: nothing has to be proved"),
         (0, false) => format!("task {task_id}: no checks yet"),
-        (count, _) => format!("task {task_id}: {count} check(s)"),
+        (count, _) => format!("task {task_id}: {}", text::count(count, "check", "checks")),
     };
     let mut listing = format!("{summary}\n");
     for (number, check) in plan.checks.iter().enumerate() {

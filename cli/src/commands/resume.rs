@@ -96,7 +96,12 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         Err(EngineError::NeedsConfirmation { what, command }) => {
             let token = command.rsplit(' ').next().unwrap_or_default().to_owned();
             let command = taking.with_words(command);
-            match ask::person(context, &format!("{what}.\nTake it up?")) {
+            let question = || {
+                shown(context, &request, &token)
+                    .map_or_else(|| format!("{what}.\n"), |page| page + "\n")
+                    + "Take it up?"
+            };
+            match ask::person(context, question) {
                 ask::Answer::Yes => {
                     request.confirm = Confirm::Token(token);
                     taking.resume(&request)
@@ -127,6 +132,23 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
             }
         }
     }
+}
+
+/// Shows what a yes would be for, as `inspect` does. `None` where that is no longer what was judged.
+fn shown(context: &Context, request: &ResumeRequest, token: &str) -> Option<String> {
+    let inspect = engine::InspectRequest {
+        task: request.task.clone(),
+        from: request.from.clone(),
+        session: request.to.clone(),
+        agent: request.agent.clone(),
+        verify: request.verify,
+    };
+    let found = engine::inspect(&context.engine(), &inspect).ok()?;
+    let candidate = found
+        .candidates
+        .iter()
+        .find(|candidate| candidate.token.as_deref() == Some(token))?;
+    Some(render::candidate(candidate, context.now()))
 }
 
 /// A take-up, with the command that goes on with the task, if there is one.
@@ -183,7 +205,22 @@ impl Taking<'_> {
             Launched::begin(self.words, &session, &folder)
                 .map_err(|stillborn| failed(stillborn.why))?
         };
+        let stayed = launched.is_running();
         let code = launched.wait().map_err(|error| failed(error.to_string()))?;
+        // A command that ended by itself is no crash. What it may have recorded of its end itself stands.
+        if stayed && code < 128 {
+            let end = engine::SaveRequest {
+                task: Some(resumed.identity.task_id.to_string()),
+                session: Some(resumed.identity.session_id.to_string()),
+                agent: Some(resumed.agent.clone()),
+                pid: None,
+                end: true,
+                reason: Some(format!("its command ended with exit status {code}")),
+                event: None,
+                open_effects: None,
+            };
+            drop(engine::save(&self.context.engine(), &end));
+        }
         // Said afterwards: until now the terminal was the command's.
         printer::err(&format!("{} {}\n", paint(DIM, "takeup:"), said(resumed)));
         let mut reply = Reply::silent(Exit::Done);

@@ -117,7 +117,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     match args.action.unwrap_or(Action::List { all: false }) {
         Action::List { all } => {
             let found = engine::reviews(&engine, None, all)?;
-            let summary = format!("{} review(s)", found.len());
+            let summary = text::count(found.len(), "review", "reviews");
             let mut out = if found.is_empty() {
                 "no question waits for a person".to_owned()
             } else {
@@ -135,7 +135,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
                 .map(|view| full(view, context))
                 .collect::<Vec<_>>()
                 .join("\n");
-            let summary = format!("{} review(s)", found.len());
+            let summary = text::count(found.len(), "review", "reviews");
             Ok(Reply::new(summary, &ReviewsData { reviews: found }).human(out))
         }
         Action::Request {
@@ -199,7 +199,7 @@ fn decision(args: Decide, approve: bool, context: &Context) -> Result<Reply, Fai
             .unwrap_or_default();
         let waits = first.is_some_and(|view| view.review.state == ReviewState::Pending);
         if waits {
-            match ask::person(context, &format!("{question}\n{word} {}?", args.review)) {
+            match ask::person(context, || format!("{question}\n{word} {}?", args.review)) {
                 ask::Answer::Yes => {}
                 ask::Answer::No => {
                     return Err(Failure::new("declined", Exit::No, "nothing was decided"));

@@ -32,9 +32,9 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         args.verify,
     )?;
     let summary = format!(
-        "task {} in {} session(s)",
+        "task {} in {}",
         view.task_id,
-        view.candidates.len()
+        text::count(view.candidates.len(), "session", "sessions")
     );
     Ok(Reply::new(summary, &view).human(page(&view, context)))
 }
@@ -108,8 +108,8 @@ fn page(view: &TaskView, context: &Context) -> String {
             paint(
                 DIM,
                 format!(
-                    "{} run(s) of checks are kept; only those on the present content count",
-                    view.runs.len()
+                    "{} kept; only those on the present content count",
+                    text::count(view.runs.len(), "run of a check is", "runs of checks are")
                 )
             )
         ));
