@@ -7,7 +7,6 @@
 //! # Limitations
 //! - Only Linux can tell ([`system`]); elsewhere every answer is [`ProcessState::Unknown`] with the reason, never a guess.
 //! - A process of another pid namespace (a container, or the host seen from one) is unknown.
-//! - Two processes that differ in nothing but a time namespace are not told apart.
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;

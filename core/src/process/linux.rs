@@ -1,6 +1,6 @@
 //! The process table of Linux: `/proc` and process file descriptors.
 //!
-//! Sources: `proc(5)`, `pidfd_open(2)`, `pid_namespaces(7)`.
+//! Sources: `proc(5)`, `pidfd_open(2)`, `pid_namespaces(7)`, `time_namespaces(7)`.
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
@@ -24,6 +24,8 @@ pub struct LinuxProcesses {
     root: PathBuf,
     /// Read once: neither the boot nor our own namespace changes while we run.
     frame: OnceLock<Frame>,
+    /// How much later than the machine's own clock our time namespace has every start, in ticks. Read once.
+    shift: OnceLock<i64>,
 }
 
 impl Default for LinuxProcesses {
@@ -75,6 +77,27 @@ impl Stat {
     }
 }
 
+fn ticks_per_second() -> i64 {
+    i64::try_from(rustix::param::clock_ticks_per_second())
+        .unwrap_or(100)
+        .max(1)
+}
+
+/// Reads the offset of `boottime` (seconds and nanoseconds) in ticks.
+fn shift_of(offsets: &str) -> i64 {
+    let ticks = offsets.lines().find_map(|line| {
+        let mut fields = line.split_ascii_whitespace();
+        if fields.next()? != "boottime" {
+            return None;
+        }
+        let seconds: i64 = fields.next()?.parse().ok()?;
+        let nanos: i64 = fields.next()?.parse().ok()?;
+        let whole = seconds.saturating_mul(ticks_per_second());
+        Some(whole.saturating_add(nanos.saturating_mul(ticks_per_second()) / 1_000_000_000))
+    });
+    ticks.unwrap_or(0)
+}
+
 /// What all identities share.
 #[derive(Clone, Debug)]
 struct Frame {
@@ -85,7 +108,7 @@ struct Frame {
 
 impl Frame {
     fn identity(&self, pid: u32, stat: &Stat) -> ProcessIdentity {
-        let ticks = rustix::param::clock_ticks_per_second().max(1);
+        let ticks = ticks_per_second().unsigned_abs();
         let after = stat.start_ticks.saturating_mul(1000) / ticks;
         let started_at = self.booted_at.map(|boot| {
             let after = i64::try_from(after).unwrap_or(0);
@@ -116,6 +139,7 @@ impl LinuxProcesses {
         Self {
             root: PathBuf::from("/proc"),
             frame: OnceLock::new(),
+            shift: OnceLock::new(),
         }
     }
 
@@ -166,7 +190,27 @@ impl LinuxProcesses {
             .trim()
             .parse()
             .ok()?;
-        Some(Time::from_millis(seconds.saturating_mul(1000)))
+        // What is added to the starts is taken from the boot.
+        let shift = self.shift().saturating_mul(1000) / ticks_per_second();
+        Some(Time::from_millis(
+            seconds.saturating_mul(1000).saturating_add(shift),
+        ))
+    }
+
+    /// Returns what our time namespace adds to every start that the table shows (`time_namespaces(7)`), in ticks.
+    fn shift(&self) -> i64 {
+        *self.shift.get_or_init(|| {
+            let offsets = std::fs::read_to_string(self.root.join("self/timens_offsets"));
+            shift_of(&offsets.unwrap_or_default())
+        })
+    }
+
+    /// Reads a line of the table, the start as the machine's own clock has it, so that those of other time namespaces mean the
+    /// same by it.
+    fn parse(&self, text: &[u8]) -> Option<Stat> {
+        let mut stat = Stat::parse(text)?;
+        stat.start_ticks = stat.start_ticks.saturating_add_signed(-self.shift());
+        Some(stat)
     }
 
     /// Reads the entry of a number.
@@ -189,7 +233,7 @@ impl LinuxProcesses {
         for last in [false, true] {
             match read_entry(&path) {
                 Ok(bytes) => {
-                    let stat = Stat::parse(&bytes).ok_or_else(|| {
+                    let stat = self.parse(&bytes).ok_or_else(|| {
                         let source = io::Error::new(io::ErrorKind::InvalidData, "not its format");
                         Self::table_error(path.clone(), source)
                     })?;
@@ -255,7 +299,7 @@ impl LinuxProcesses {
             let path = entry.path().join("stat");
             match read_entry(&path) {
                 Ok(bytes) => {
-                    if let Some(stat) = Stat::parse(&bytes) {
+                    if let Some(stat) = self.parse(&bytes) {
                         all.insert(pid, stat);
                     }
                 }

@@ -29,6 +29,19 @@ fn fields_are_counted_after_the_last_bracket() {
 }
 
 #[test]
+fn a_time_namespace_shifts_every_start() {
+    let ticks = ticks_per_second();
+    let shown = |boot: &str| shift_of(&format!("monotonic 7 0\nboottime {boot}\n"));
+    assert_eq!(shown("0 0"), 0);
+    assert_eq!(shown("  86400         0"), 86_400 * ticks);
+    assert_eq!(shown("-3 0"), -3 * ticks);
+    assert_eq!(shown("1 500000000"), ticks + ticks / 2);
+    for none in ["", "boottime", "boottime x 0", "monotonic 5 0"] {
+        assert_eq!(shift_of(none), 0, "{none}");
+    }
+}
+
+#[test]
 fn a_process_is_known_by_more_than_its_number() {
     let processes = LinuxProcesses::new();
     let mut child = sleeper();
