@@ -11,7 +11,7 @@ use crate::files::{self, FileError};
 use crate::ids::BackgroundId;
 use crate::issue::{Issue, IssueKind};
 use crate::paths;
-use crate::process::ProcessError;
+use crate::process::{ProcessError, Processes};
 use crate::time::Time;
 
 /// The largest status file that is read.
@@ -51,7 +51,7 @@ pub enum BackgroundError {
     #[error("no command was given")]
     NoCommand,
     /// The folder the command should run in is not there.
-    #[error("the folder {} is not there", .0.display())]
+    #[error("the folder {} is not there", if .0.as_os_str().is_empty() { "this was called in".into() } else { .0.to_string_lossy() })]
     NoWorkingFolder(PathBuf),
     /// The command could not be started; the task is recorded as failed.
     #[error("the command was not started: {why}")]
@@ -380,6 +380,37 @@ impl Store {
                 text: text.chars().take(80).collect(),
                 candidates: begun.iter().map(ToString::to_string).collect(),
             }),
+        }
+    }
+
+    /// Finds the task that is meant to be stopped: of several with the same name the one that runs. Where more than one of them
+    /// runs, nobody knows which is meant.
+    pub fn find_running(
+        &self,
+        text: &str,
+        processes: &dyn Processes,
+    ) -> Result<BackgroundId, BackgroundError> {
+        let found = self.find(text)?;
+        if found.as_str() == text {
+            return Ok(found);
+        }
+        let (seen, _) = self.look_all(processes)?;
+        let mut running: Vec<BackgroundId> = seen
+            .into_iter()
+            .map(|seen| seen.record)
+            .filter(|record| record.name == text && !record.state.is_over())
+            .map(|record| record.id)
+            .collect();
+        match running.pop() {
+            None => Ok(found),
+            Some(only) if running.is_empty() => Ok(only),
+            Some(last) => {
+                running.push(last);
+                Err(BackgroundError::Ambiguous {
+                    text: text.chars().take(80).collect(),
+                    candidates: running.iter().map(ToString::to_string).collect(),
+                })
+            }
         }
     }
 

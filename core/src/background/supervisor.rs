@@ -60,6 +60,8 @@ enum Phase {
         why: Why,
         stopping: Stopping,
         kill_at: Instant,
+        /// Who was sent it.
+        asked: Vec<ProcessIdentity>,
     },
     /// The hard signal is sent again and again.
     Killing {
@@ -204,6 +206,7 @@ impl Supervisor<'_> {
             });
             if may_be_over {
                 self.on_signals();
+                self.ask_orphans();
             }
             may_be_over |= !matches!(self.phase, Phase::Going);
             self.read_pipes(false);
@@ -417,9 +420,7 @@ impl Supervisor<'_> {
         let now = self.now();
         self.note(Event::new(EventKind::StopRequested, now).message(message));
         let members = self.members();
-        tree::signal_all(self.processes, &members, Signal::TERM);
-        // What stands still cannot hear.
-        tree::signal_all(self.processes, &members, Signal::CONT);
+        self.ask(&members);
         let begun = Instant::now();
         self.phase = Phase::Asked {
             why,
@@ -431,7 +432,27 @@ impl Supervisor<'_> {
                 survivors: Vec::new(),
             },
             kill_at: begun.checked_add(grace).unwrap_or(begun),
+            asked: members,
         };
+    }
+
+    /// Sends the gentle signal.
+    fn ask(&self, members: &[ProcessIdentity]) {
+        tree::signal_all(self.processes, members, Signal::TERM);
+        // What stands still cannot hear.
+        tree::signal_all(self.processes, members, Signal::CONT);
+    }
+
+    /// Asks those who were started in the moment in which the others were asked.
+    fn ask_orphans(&mut self) {
+        let Phase::Asked { asked, .. } = &self.phase else {
+            return;
+        };
+        let late = tree::unasked_orphans(self.processes, &self.members(), asked);
+        self.ask(&late);
+        if let Phase::Asked { asked, .. } = &mut self.phase {
+            asked.extend(late);
+        }
     }
 
     /// Does what its time has come for.
@@ -451,6 +472,7 @@ impl Supervisor<'_> {
                 why,
                 mut stopping,
                 kill_at,
+                ..
             } if now >= kill_at => {
                 let members = self.members();
                 stopping.killed = !members.is_empty();

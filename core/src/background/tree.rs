@@ -73,6 +73,24 @@ pub(super) fn scattered(
     Ok(members)
 }
 
+/// Returns the members that were not asked to end and have lost whoever started them: made by one that was asked, between the look
+/// at all of them and its end. What has its parent still is that one's business: it may tidy up.
+pub(super) fn unasked_orphans(
+    processes: &dyn Processes,
+    members: &[ProcessIdentity],
+    asked: &[ProcessIdentity],
+) -> Vec<ProcessIdentity> {
+    members
+        .iter()
+        .filter(|process| asked.iter().all(|known| !known.is(process)))
+        .filter(|process| {
+            let parent = processes.parent(process.pid);
+            parent.is_ok_and(|parent| members.iter().all(|member| Some(member.pid) != parent))
+        })
+        .cloned()
+        .collect()
+}
+
 /// Sends a signal to each; what is not there any more is no failure. Returns what could not be signalled.
 pub(super) fn signal_all(
     processes: &dyn Processes,
@@ -97,6 +115,25 @@ mod tests {
         let mut pids: Vec<u32> = found.iter().map(|process| process.pid).collect();
         pids.sort_unstable();
         pids
+    }
+
+    #[test]
+    fn what_was_started_in_the_moment_of_the_question_is_asked_when_its_parent_is_gone() {
+        let table = FakeProcesses::new()
+            .with(10, 1, 1, "git-takeup")
+            .with(11, 10, 2, "sh")
+            .with(12, 11, 3, "sleep")
+            .with(13, 10, 4, "late");
+        let all = table.descendants(10).unwrap();
+        assert_eq!(pids(&all), [11, 12, 13]);
+        let asked: Vec<_> = all
+            .iter()
+            .filter(|process| process.pid == 11)
+            .cloned()
+            .collect();
+        // 12 is still its parent's, 13 nobody's any more.
+        assert_eq!(pids(&unasked_orphans(&table, &all, &asked)), [13]);
+        assert_eq!(unasked_orphans(&table, &all, &all), []);
     }
 
     #[test]

@@ -189,3 +189,33 @@ fn a_foreground_run_can_be_left_alone_from_its_terminal_and_from_another() {
     terminal.close();
     assert!(runs(&command));
 }
+
+#[test]
+fn of_several_tasks_with_one_name_the_one_that_runs_is_stopped_and_never_a_guess() {
+    let desk = Desk::new();
+    let older = desk.start(&["--name", "server"], &["sleep", "500"]);
+    let newer = desk.start(&["--name", "server"], &["sleep", "500"]);
+    let unclear = desk.bg(&["stop", "server", "--grace", "0", "--json"]);
+    assert_eq!(unclear.code, 2, "{unclear:?}");
+    let message = unclear.json()["error"]["message"].to_string();
+    assert!(
+        message.contains(&older) && message.contains(&newer),
+        "{message}"
+    );
+    assert_eq!(
+        (desk.status(&older), desk.status(&newer)),
+        ("running".into(), "running".into())
+    );
+    desk.bg(&["stop", &newer, "--grace", "0"]).exits(0);
+    // The newest of that name is over; the one that runs is meant.
+    let stopped = desk
+        .bg(&["stop", "server", "--grace", "0", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(stopped["data"]["tasks"][0]["task"]["id"], older);
+    assert_eq!(stopped["data"]["tasks"][0]["wasOver"], false);
+    // When none runs, it is the newest, and stopping it again is harmless.
+    let again = desk.bg(&["stop", "server", "--json"]).exits(0).json();
+    assert_eq!(again["data"]["tasks"][0]["task"]["id"], newer);
+    assert_eq!(again["data"]["tasks"][0]["wasOver"], true);
+}

@@ -113,7 +113,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         (args.task, None)
     };
     let request = Request {
-        name: args.name,
+        name: args.name.filter(|name| !name.trim().is_empty()),
         session: caller,
         task,
         check,

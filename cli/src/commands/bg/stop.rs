@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     let ids = args
         .tasks
         .iter()
-        .map(|text| store.find(text))
+        .map(|text| store.find_running(text, &*context.processes))
         .collect::<Result<Vec<_>, _>>()?;
     let mut tasks = Vec::new();
     let mut human = String::new();
