@@ -36,7 +36,7 @@ pub use self::record::{Heard, Means, attribute, record};
 pub use self::recorder::{
     Recorded, parse_git, record_pending, recorder_command, recorder_is_needed,
 };
-pub use self::status::{HookState, HookStatus, UnseenMove, status, unseen_head};
+pub use self::status::{HookState, HookStatus, UnseenMove, status, unseen_commits, unseen_head};
 
 use crate::error::{Exit, Explain};
 use crate::files::FileError;

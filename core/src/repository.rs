@@ -29,7 +29,7 @@ pub use self::config::{ConfigEntry, ConfigScope, config_key};
 pub use self::environment::{LOCAL_VARIABLES, clean_git_environment, find_program};
 pub use self::git::{
     ChangedPath, CommitLine, Git, Head, LastMove, Listed, ObjectFormat, Operation, PathChange,
-    Worktree, last_move, real_id, worktrees,
+    Worktree, last_move, last_moves, real_id, worktrees,
 };
 pub use self::libgit2::Libgit2;
 pub use self::places::{KnownPlace, add_place, forget_gone_places, known_places};

@@ -342,5 +342,20 @@ pub(super) fn hooks(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
             Finding::warn("hooks-missed", format!("HEAD moved without a hook having seen it{what}"))
                 .advice("a reset calls no hook; for anything else see whether the hooks run: git takeup hooks status"),
         );
+        return;
+    }
+    let missed = hooks::unseen_commits(scene.place, &view.state, worktree);
+    if let Some(last) = missed.last() {
+        found.push(
+            Finding::warn(
+                "hooks-missed",
+                format!(
+                    "{} made without a hook having seen it, the last: {}",
+                    text::count(missed.len(), "commit was", "commits were"),
+                    text::one_line(&last.reason, 80)
+                ),
+            )
+            .advice("was the program gone then, or were the hooks left out? whether they run now says: git takeup hooks status"),
+        );
     }
 }

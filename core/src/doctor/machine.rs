@@ -125,6 +125,19 @@ pub(super) fn file_system(path: &Path, found: &mut Vec<Finding>) {
     let Ok(stat) = rustix::fs::statfs(path) else {
         return;
     };
+    if rustix::fs::access(path, rustix::fs::Access::WRITE_OK) == Err(rustix::io::Errno::ROFS) {
+        found.push(
+            Finding::warn(
+                "file-system",
+                format!(
+                    "{} is on a file system that cannot be written: nothing can be recorded",
+                    path.display()
+                ),
+            )
+            .advice("looking goes on; what is done meanwhile has no record"),
+        );
+        return;
+    }
     #[expect(
         clippy::allow_attributes,
         reason = "the width of the field depends on the system"

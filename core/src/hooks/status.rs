@@ -10,7 +10,10 @@ use super::plan::{Folder, Seen, folder, kept_path, moved_ours};
 use super::{EVENTS, HookError, stub};
 use crate::ids::{Oid, WorktreeId};
 use crate::ledger::{InstalledHook, State};
-use crate::repository::{ConfigEntry, GitVersion, Repository, last_move};
+use crate::observation::Observation;
+use crate::repository::{
+    ConfigEntry, GitVersion, LastMove, Place, Repository, last_move, last_moves,
+};
 use crate::time::Time;
 
 /// How one hook is found.
@@ -315,6 +318,34 @@ pub fn unseen_head(
         at: moved.as_ref().map(|moved| moved.at),
         reason: moved.map(|moved| moved.reason),
     }))
+}
+
+/// Returns the commits of this work tree, oldest first, that no hook saw although hooks were installed: git's own log has them
+/// and the ledger does not. What came before the observations that are kept is not known.
+pub fn unseen_commits(place: &Place, state: &State, worktree: &WorktreeId) -> Vec<LastMove> {
+    let Some(installed) = state.hooks.values().map(|hook| hook.installed_at).min() else {
+        return Vec::new();
+    };
+    let seen: Vec<&Observation> = state
+        .observations
+        .iter()
+        .filter(|seen| &seen.worktree_id == worktree)
+        .collect();
+    let known_since = match seen.first() {
+        Some(first) if state.observations.len() >= State::OBSERVATIONS => first.at,
+        _ => installed,
+    };
+    last_moves(place, "HEAD")
+        .into_iter()
+        // Git writes its log to the second.
+        .filter(|moved| moved.at.since(known_since) >= 1000)
+        .filter(|moved| moved.reason.starts_with("commit"))
+        .filter(|moved| {
+            !seen
+                .iter()
+                .any(|one| one.head_after.as_ref() == Some(&moved.after))
+        })
+        .collect()
 }
 
 /// Returns the program that the text of a hook names, where it is gone.

@@ -302,10 +302,33 @@ pub struct LastMove {
     pub reason: String,
 }
 
-/// Reads the last line of a reference's log, by the end of its file: logs get long. `None` where there is none, or where
-/// references are not kept in files. `name` is `HEAD` or a whole reference name.
+/// Reads the last line of a reference's log. `None` where there is none, or where references are not kept in files. `name` is
+/// `HEAD` or a whole reference name.
 pub fn last_move(place: &Place, name: &str) -> Option<LastMove> {
+    let bytes = end_of_log(place, name)?;
+    let line = bytes
+        .strip_suffix(b"\n")?
+        .rsplit(|byte| *byte == b'\n')
+        .next()?;
+    move_of(line)
+}
+
+/// Reads the last lines of a reference's log, oldest first, by the end of its file: logs get long. None where references are
+/// not kept in files; lines that are damaged are left out.
+pub fn last_moves(place: &Place, name: &str) -> Vec<LastMove> {
+    let bytes = end_of_log(place, name).unwrap_or_default();
+    let Some(lines) = bytes.strip_suffix(b"\n") else {
+        return Vec::new();
+    };
+    lines
+        .split(|byte| *byte == b'\n')
+        .filter_map(move_of)
+        .collect()
+}
+
+fn end_of_log(place: &Place, name: &str) -> Option<Vec<u8>> {
     use std::io::{Read as _, Seek as _, SeekFrom};
+    const MOST: u64 = 64 * 1024;
     let folder = if name == "HEAD" {
         &place.git_dir
     } else {
@@ -313,15 +336,14 @@ pub fn last_move(place: &Place, name: &str) -> Option<LastMove> {
     };
     let mut file = crate::files::open_regular(&folder.join("logs").join(name)).ok()??;
     let size = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(size.saturating_sub(64 * 1024)))
-        .ok()?;
+    file.seek(SeekFrom::Start(size.saturating_sub(MOST))).ok()?;
     let mut bytes = Vec::new();
-    file.take(64 * 1024).read_to_end(&mut bytes).ok()?;
-    let line = bytes
-        .strip_suffix(b"\n")?
-        .rsplit(|byte| *byte == b'\n')
-        .next()?;
-    // `<old id> <new id> <name> <mail> <seconds> <zone>\t<reason>` (gitformat of reflogs)
+    file.take(MOST).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// Reads `<old id> <new id> <name> <mail> <seconds> <zone>\t<reason>` (gitformat of reflogs).
+fn move_of(line: &[u8]) -> Option<LastMove> {
     let text = String::from_utf8_lossy(line);
     let (head, reason) = text.split_once('\t').unwrap_or((&text, ""));
     let mut words = head.split(' ');

@@ -273,6 +273,44 @@ fn a_switch_that_was_forgotten_and_moves_nobody_saw_are_named() {
 }
 
 #[test]
+fn a_commit_that_nobody_saw_is_named_also_when_later_ones_were_seen() {
+    let scratch = installed();
+    let none = |scratch: &Scratch| {
+        let found = findings(scratch, &scratch.repo());
+        assert!(
+            found.iter().all(|one| one["check"] != "hooks-missed"),
+            "{found:#?}"
+        );
+    };
+    // Later than the installation by git's clock, which has seconds only.
+    let commit = |message: &str, minute: u32, seen: bool| {
+        let date = format!("2090-01-01T00:{minute:02}:00Z");
+        let ran = git_with(
+            &scratch,
+            &scratch.repo(),
+            |command| {
+                command.env("GIT_COMMITTER_DATE", &date);
+                if !seen {
+                    command.env("TAKEUP_HOOKS", "0");
+                }
+            },
+            &["commit", "-q", "--allow-empty", "-m", message],
+        );
+        assert!(ran.status.success());
+        settled(&scratch.repo());
+    };
+    commit("seen", 1, true);
+    scratch.git(&["reset", "-q", "--hard", "HEAD~1"]);
+    commit("seen, too", 2, true);
+    none(&scratch);
+    commit("nobody looked", 3, false);
+    commit("seen again", 4, true);
+    let said = says(&findings(&scratch, &scratch.repo()), "hooks-missed", "warn");
+    assert!(said.contains("1 commit was made"), "{said}");
+    assert!(said.contains("commit: nobody looked"), "{said}");
+}
+
+#[test]
 fn decisions_that_were_not_shown_are_counted() {
     use takeup_core::agent::Effect;
     use takeup_core::ids::{AgentId, Fingerprint, SessionId, SessionRef, TaskId};
