@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Exit, Explain};
 use crate::paths::text_of_path;
+use crate::repository::Place;
 
 /// Nothing can be said of the work tree.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +57,15 @@ impl FingerprintError {
             path: path.to_path_buf(),
             source: source.into(),
         }
+    }
+
+    /// Says of the index what git said of a copy of it.
+    pub(super) fn of_index(mut self, copy: &Path, place: &Place) -> Self {
+        if let Self::Git { message, .. } = &mut self {
+            let index = text_of_path(&place.git_dir.join("index"));
+            *message = message.replace(&text_of_path(copy), &index);
+        }
+        self
     }
 
     pub(super) fn damaged(path: &Path, what: impl Into<String>) -> Self {

@@ -120,7 +120,9 @@ fn scan_in(
             ));
         }
     }
-    let listing = git.must(&["ls-files", "-s", "-v", "-z"], b"", Some(&original))?;
+    let listing = git
+        .must(&["ls-files", "-s", "-v", "-z"], b"", Some(&original))
+        .map_err(|error| error.of_index(&original, place))?;
     let mut lines = lines(&listing)?;
     lines.retain(|line| !is_excluded(&line.path, excluded));
     scan.counters.entries = lines.len() as u64;

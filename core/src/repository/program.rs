@@ -643,11 +643,18 @@ fn failed(what: &'static str, answer: &Answer) -> RepositoryError {
     RepositoryError::Git { what, message }
 }
 
+/// Returns the first line, with the indented ones after it where it announces them.
 fn first_line(stderr: &[u8]) -> String {
-    let line = stderr
+    let mut lines = stderr
         .split(|byte| *byte == b'\n')
-        .find(|line| !line.is_empty())
-        .unwrap_or(b"it said nothing");
-    let line = line.strip_prefix(b"fatal: ").unwrap_or(line);
-    one_line(line)
+        .filter(|line| !line.is_empty());
+    let line = lines.next().unwrap_or(b"it said nothing");
+    let mut line = line.strip_prefix(b"fatal: ").unwrap_or(line).to_vec();
+    if line.ends_with(b":") {
+        for more in lines.take_while(|more| more.starts_with(b"\t")) {
+            line.push(b' ');
+            line.extend(more.trim_ascii());
+        }
+    }
+    one_line(&line)
 }

@@ -180,3 +180,21 @@ fn what_cannot_be_used_is_refused_by_its_kind() {
     assert_eq!(refused["ok"], false);
     assert!(!scratch.repo().join(".git/takeup").exists());
 }
+
+#[test]
+fn what_git_says_of_a_repository_it_cannot_read_is_passed_on_whole() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.git(&["config", "core.repositoryFormatVersion", "1"]);
+    scratch.git(&["config", "extensions.noSuchThing", "true"]);
+    let refused = scratch.takeup(&["inspect", "--json"]).exits(1).json();
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.to_lowercase().contains("nosuchthing"), "{message}");
+
+    let scratch = Scratch::new(PROGRAM);
+    let index = scratch.repo().join(".git/index");
+    let bytes = std::fs::read(&index).unwrap();
+    std::fs::write(&index, &bytes[..30]).unwrap();
+    let looked = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    let why = looked["data"]["incomplete"].as_str().unwrap();
+    assert!(why.contains(index.to_str().unwrap()), "{why}");
+}
