@@ -8,7 +8,7 @@ use super::start::record;
 use super::{Caller, Engine, EngineError, PATIENCE, Site, Which, effects, select};
 use crate::fingerprint::{Look, ProvenanceEvent};
 use crate::gc::{self, Limits};
-use crate::identity::Note;
+use crate::identity::{Identity, Note, Task};
 use crate::ids::TaskId;
 use crate::ledger::{Change, TaskEntry, Transition, View};
 use crate::plan::Proof;
@@ -67,6 +67,10 @@ pub fn finish(engine: &Engine<'_>, request: &FinishRequest) -> Result<Closed, En
     let look = site.look(engine, true, false)?;
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
+        // An equal call may have been faster.
+        if let Some(closed) = finished_before(view, &site, &caller, request)? {
+            return Ok((None, Err(closed)));
+        }
         let identity = select::own_one(&site, &view.state, &caller, request.which.task.as_deref())?;
         let entry = entry_of(view, &identity.task_id)?;
         let refuse = |refusal| EngineError::Transition {
@@ -100,9 +104,13 @@ pub fn finish(engine: &Engine<'_>, request: &FinishRequest) -> Result<Closed, En
             operation: "finish".to_owned(),
             changes,
         };
-        Ok::<_, EngineError>((Some(transition), (next, entry.task.clone(), evidence)))
+        let done = Ok((next, entry.task.clone(), evidence));
+        Ok::<_, EngineError>((Some(transition), done))
     })?;
-    let (identity, task, evidence) = committed.value;
+    let (identity, task, evidence) = match committed.value {
+        Ok(done) => done,
+        Err(closed) => return Ok(closed),
+    };
     effects::mirror(engine, &site, &identity, &task);
     tidy(engine, &site);
     Ok(Closed {
@@ -239,6 +247,27 @@ pub(super) fn proved(
     }
 }
 
+/// Finds what an equal call gave up before: the task that `error` says is closed in the caller's session.
+fn given_up_before(
+    view: &View,
+    caller: &Caller,
+    text: Option<&str>,
+    error: &EngineError,
+) -> Option<(Identity, Task)> {
+    let EngineError::Transition {
+        task_id,
+        refusal: status::Refusal::Closed,
+    } = error
+    else {
+        return None;
+    };
+    text?;
+    let entry = view.state.tasks.get(task_id)?;
+    let identity = entry.identity(caller.session.as_ref()?)?;
+    (identity.status == status::Status::Abandoned && identity.resumed_to.is_none())
+        .then(|| (identity.clone(), entry.task.clone()))
+}
+
 /// Gives a task up.
 pub fn abandon(engine: &Engine<'_>, request: &AbandonRequest) -> Result<Closed, EngineError> {
     let site = Site::open_used(engine)?;
@@ -260,7 +289,16 @@ pub fn abandon(engine: &Engine<'_>, request: &AbandonRequest) -> Result<Closed, 
                 }
                 holder
             }
-            (task, _) => select::own_one(&site, &view.state, &caller, task.as_deref())?,
+            (task, _) => {
+                match select::own_one(&site, &view.state, &caller, task.as_deref()) {
+                    Ok(identity) => identity,
+                    Err(error) => {
+                        // An equal call gave it up before.
+                        let before = given_up_before(view, &caller, task.as_deref(), &error);
+                        return before.map(|done| (None, done)).ok_or(error);
+                    }
+                }
+            }
         };
         let entry = entry_of(view, &identity.task_id)?;
         let refuse = |refusal| EngineError::Transition {

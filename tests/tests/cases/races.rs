@@ -298,3 +298,70 @@ fn who_waits_for_the_ledger_is_told_what_holds_it() {
     assert_eq!(ran.code, 6, "{}", ran.stderr);
     assert!(ran.stderr.contains("note"), "{}", ran.stderr);
 }
+
+#[test]
+fn who_closes_a_task_that_another_call_just_closed_hears_that_it_is_closed() {
+    let closings = [
+        (
+            &["finish", "t1", "--session", "s1", "--json"][..],
+            "completed",
+        ),
+        (&["next", "t1", "--session", "s1", "--json"], "completed"),
+        (&["abandon", "t1", "--session", "s1", "--json"], "abandoned"),
+    ];
+    for (call, status) in closings {
+        let scratch = left();
+        let calls = vec![words(call); 8];
+        for ran in at_once(&scratch, &calls) {
+            assert_eq!(ran.code, 0, "{call:?}: {}", ran.stdout);
+            assert_eq!(ran.json()["data"]["identity"]["status"], status);
+        }
+        let journal =
+            std::fs::read_to_string(scratch.repo().join(".git/takeup/journal.jsonl")).unwrap();
+        let records = journal.lines().count();
+        let again = scratch.takeup(call).exits(0).json();
+        assert_eq!(again["data"]["identity"]["status"], status);
+        let after =
+            std::fs::read_to_string(scratch.repo().join(".git/takeup/journal.jsonl")).unwrap();
+        assert_eq!(after.lines().count(), records, "{call:?}");
+        // What was closed in another way is refused as ever.
+        let other = if status == "completed" {
+            "abandon"
+        } else {
+            "finish"
+        };
+        scratch.takeup(&[other, "t1", "--session", "s1"]).exits(1);
+    }
+}
+
+/// In a time namespace (a container that was moved, for instance) the starts of all processes are shown shifted, and a session
+/// that runs looked like another one of the same number.
+#[test]
+fn a_session_lives_also_seen_from_another_time_namespace() {
+    let scratch = scratch();
+    let mut agent = Command::new("sleep").arg("1000").spawn().unwrap();
+    let pid = agent.id().to_string();
+    scratch
+        .takeup(&["start", "t1", "--session", "s1", "--pid", &pid])
+        .exits(0);
+    let program = scratch.program_in(&scratch.repo()).get_program().to_owned();
+    let mut elsewhere = Command::new("unshare");
+    scratch.dress(&mut elsewhere);
+    let seen = elsewhere
+        .args(["--time", "--boottime", "86400", "--"])
+        .arg(program)
+        .args(["inspect", "--json"])
+        .current_dir(scratch.repo())
+        .output();
+    let here = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+    assert_eq!(candidate(&here, "t1", "s1")["verdict"], "in-use");
+    match seen {
+        Ok(output) if output.status.success() => {
+            let there = Ran::of(output).json();
+            assert_eq!(candidate(&there, "t1", "s1")["verdict"], "in-use");
+        }
+        _ => eprintln!("no time namespace can be made here: that part was skipped"),
+    }
+}
