@@ -367,6 +367,7 @@ fn decisions_that_were_not_shown_are_counted() {
 fn what_a_killed_installation_left_beside_the_hooks_goes() {
     for fault in ["file-write:middle=kill", "file-rename:before=kill"] {
         let scratch = Scratch::new(PROGRAM);
+        scratch.takeup(&["init"]).exits(0);
         let hooks = hooks_folder(&scratch);
         let before = whole(&hooks);
         let temporary = || {
