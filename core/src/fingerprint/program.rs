@@ -14,6 +14,7 @@
 //!   never does, as after the deletion is staged.
 //! * git neither finds nor misses a tracked file whose folder became a link to itself; here it is gone, as behind any link.
 //! * git goes on after a folder it cannot read; here any complaint of git's makes the look incomplete.
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -133,6 +134,7 @@ fn scan_in(
     let mut info = Vec::new();
     let mut skipped = Vec::new();
     let mut became_folder = Vec::new();
+    let intended = intended(git, &lines, &original)?;
     for line in &lines {
         let stale = line.path.split(|byte| *byte == b'/').next_back() == Some(b".gitattributes")
             && !line.skipped
@@ -149,6 +151,10 @@ fn scan_in(
         scan.counters.stats += 1;
         let there = rustix::fs::lstat(place.root.join(OsStr::from_bytes(&line.path)));
         if !line.skipped && matches!(there, Err(rustix::io::Errno::LOOP)) {
+            continue;
+        }
+        // What is only meant to be added, and is nowhere, is in no tree.
+        if line.skipped && there.is_err() && intended.contains(&line.path) {
             continue;
         }
         info.extend(format!("{:06o} {oid} {}\t", line.mode, line.stage).bytes());
@@ -249,6 +255,43 @@ fn scan_in(
     }
     scan.tree = Some(tree);
     Ok(scan)
+}
+
+/// Lists what is only meant to be added (`git add -N`) among the entries outside a sparse checkout: such an entry looks like
+/// an empty file, and only this listing of git's tells it from one.
+fn intended(
+    git: &mut Git<'_>,
+    lines: &[Line],
+    index: &Path,
+) -> Result<HashSet<Vec<u8>>, FingerprintError> {
+    const INTENT: u32 = 0x2000_0000;
+    let empty = |line: &Line| line.oid == empty_blob(line.oid.len() == 64);
+    if !lines.iter().any(|line| line.skipped && empty(line)) {
+        return Ok(HashSet::new());
+    }
+    let listing = git.must(&["ls-files", "--debug", "-z"], b"", Some(index))?;
+    let mut found = HashSet::new();
+    let mut rest = listing.as_slice();
+    // A path, and behind it five lines, the last of which ends with `flags: <hex>`.
+    while let Some((path, after)) = split_at_byte(rest, b'\0') {
+        let end = memchr::memchr_iter(b'\n', after)
+            .nth(4)
+            .unwrap_or(after.len());
+        let (details, next) = after.split_at_checked(end).unwrap_or((after, b""));
+        let flags = std::str::from_utf8(details)
+            .ok()
+            .and_then(|details| details.rsplit(' ').next())
+            .and_then(|flags| u32::from_str_radix(flags, 16).ok())
+            .ok_or_else(|| FingerprintError::Git {
+                command: "ls-files --debug".to_owned(),
+                message: format!("it printed {:?}", text_of_bytes(details)),
+            })?;
+        if flags & INTENT != 0 {
+            found.insert(path.to_vec());
+        }
+        rest = next.strip_prefix(b"\n").unwrap_or(next);
+    }
+    Ok(found)
 }
 
 fn same_file(a: Option<&std::fs::Metadata>, b: Option<&std::fs::Metadata>) -> bool {

@@ -293,6 +293,9 @@ impl<'a> Scratch<'a> {
             {
                 continue;
             }
+            if tag == b"S " && there.is_err() && self.is_intended(head, path)? {
+                continue;
+            }
             let stale = path.split(|byte| *byte == b'/').next_back() == Some(b".gitattributes")
                 && !there.as_ref().is_ok_and(std::fs::Metadata::is_file)
                 && tag != b"S ";
@@ -329,6 +332,23 @@ impl<'a> Scratch<'a> {
             return self.written();
         }
         self.without_runtime()
+    }
+
+    /// Tells whether an entry is only meant to be added, and so in no tree: it looks like an empty file.
+    fn is_intended(&self, head: &[u8], path: &[u8]) -> Result<bool, String> {
+        if emptied(head) != head {
+            return Ok(false);
+        }
+        let args = ["--literal-pathspecs", "ls-files", "--debug", "-z", "--"];
+        let args = args.map(OsStr::new).into_iter();
+        let output = self
+            .command(args.chain([OsStr::from_bytes(path)]), false)
+            .output()
+            .map_err(|error| error.to_string())?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let flags = text.trim_end().rsplit(' ').next().unwrap_or_default();
+        let flags = u32::from_str_radix(flags, 16).map_err(|error| format!("{text}: {error}"))?;
+        Ok(flags & 0x2000_0000 != 0)
     }
 
     fn written(&self) -> Result<String, String> {

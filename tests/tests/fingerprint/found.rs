@@ -334,3 +334,14 @@ fn a_repository_without_a_commit_in_the_place_of_a_file() {
     let looks = every_way(&repo);
     assert_eq!(looks[0].record.submodules, []);
 }
+
+#[test]
+fn what_is_only_meant_to_be_added_and_lies_outside_a_sparse_checkout() {
+    let repo = base();
+    repo.write("dir/new.txt", "1");
+    repo.git(["add", "-N", "dir/new.txt"]);
+    repo.remove("dir/new.txt");
+    repo.git(["update-index", "--skip-worktree", "dir/new.txt"]);
+    let look = agreed(&repo);
+    assert_eq!(look.record.deviations, []);
+}

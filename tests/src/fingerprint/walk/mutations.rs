@@ -553,7 +553,7 @@ fn rename(from: &Path, to: &Path) {
 }
 
 /// Makes the folders of a path below the root real ones, and the path free for a file; `false` where a folder stands there.
-fn make_way(root: &Path, path: &Path) -> bool {
+pub(super) fn make_way(root: &Path, path: &Path) -> bool {
     let Ok(inside) = path.strip_prefix(root) else {
         return false;
     };

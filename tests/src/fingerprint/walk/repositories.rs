@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use super::Walk;
-use super::mutations::remove;
+use super::mutations::{make_way, remove};
 use crate::fingerprint::repo::put;
 
 impl Walk {
@@ -21,11 +21,8 @@ impl Walk {
         let name = self.random.choose(&["inner", "deep/inner", "x.txt"]);
         let content = self.random.choose(&["i\n", "dirt\n", "ab\r\n"]);
         let file = path.join(name);
-        // In a linked work tree the name may be one of the walk's links to nowhere.
-        if file.is_symlink() {
-            remove(&file);
-        }
-        if file.parent().is_some_and(|folder| !folder.is_file()) && !file.is_dir() {
+        // In a linked work tree the names may be the walk's links to nowhere.
+        if make_way(path, &file) {
             put(&file, content.as_bytes());
         }
         if commit {
