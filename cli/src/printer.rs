@@ -91,7 +91,11 @@ pub(crate) fn width() -> usize {
         return 80;
     }
     rustix::termios::tcgetwinsize(&stdout)
-        .map_or(80, |size| usize::from(size.ws_col))
+        .ok()
+        .map(|size| usize::from(size.ws_col))
+        // A terminal that nobody gave a size says none.
+        .filter(|columns| *columns > 0)
+        .unwrap_or(80)
         .clamp(40, 160)
 }
 
