@@ -1,4 +1,5 @@
 //! The command line: parsing, dispatch, and the one place where an answer is printed.
+use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -264,7 +265,8 @@ fn answered() -> u8 {
             commands::overview::run(commands::overview::Args { all }, &context),
         ),
     };
-    let outcome = outcome.map_err(|failure| told(failure, &context));
+    // The process ends: a large answer need not be taken apart first, which takes as long as it took to make it.
+    let outcome = ManuallyDrop::new(outcome.map_err(|failure| told(failure, &context)));
     print(word, &outcome, context.json)
 }
 
