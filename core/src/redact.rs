@@ -25,6 +25,7 @@ mod tests;
 mod values;
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, MatchKind};
 use regex::bytes::{Regex, RegexBuilder};
@@ -271,8 +272,12 @@ fn mask(rule: &str) -> String {
 fn triggered(text: &str) -> impl Iterator<Item = (&'static Rule, &'static Regex)> {
     static FINDER: OnceLock<Option<(AhoCorasick, Vec<usize>)>> = OnceLock::new();
     static COMPILED: OnceLock<Vec<OnceLock<Option<Regex>>>> = OnceLock::new();
+    static SHORT_ONES: AtomicUsize = AtomicUsize::new(0);
+    let by_word = text.len() <= SHORT
+        && FINDER.get().is_none()
+        && SHORT_ONES.fetch_add(1, Ordering::Relaxed) < FEW;
     let compiled = COMPILED.get_or_init(|| RULES.iter().map(|_| OnceLock::new()).collect());
-    let wanted = if text.len() <= SHORT {
+    let wanted = if by_word {
         RULES
             .iter()
             .map(|rule| rule.keywords.iter().any(|word| holds(text, word)))
@@ -329,6 +334,8 @@ fn found(finder: Option<&(AhoCorasick, Vec<usize>)>, text: &str) -> Vec<bool> {
 /// Up to so many bytes a text is searched word by word: the automaton for all words costs more to make than that, and a
 /// command that shows the name of a branch would pay for it.
 const SHORT: usize = 64;
+/// Of more short texts than these, such as the titles in a long list, each would cost more word by word.
+const FEW: usize = 16;
 
 /// Tells whether a word stands in a text, in whatever case.
 fn holds(text: &str, word: &str) -> bool {
