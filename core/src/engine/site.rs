@@ -51,6 +51,7 @@ impl Site {
     /// Makes the tokens of the place on disk where there are none.
     pub(super) fn make_tokens(&self, engine: &Engine<'_>) -> Result<(), EngineError> {
         if self.tokens.repository.is_none() || self.tokens.worktree.is_none() {
+            self.refuse_sudo(engine)?;
             repository::create_tokens(self.place())?;
         }
         // Also where a git hook made the tokens. The index of places is a convenience; a home that cannot be written is no
@@ -62,6 +63,25 @@ impl Site {
             engine.clock.now(),
         );
         Ok(())
+    }
+
+    /// Refuses to begin here as root for the user who called `sudo` and owns the repository: what is made would belong to root,
+    /// and that user could neither read nor write it from then on.
+    fn refuse_sudo(&self, engine: &Engine<'_>) -> Result<(), EngineError> {
+        use std::os::unix::fs::MetadataExt as _;
+        let caller: Option<u32> = engine.env.text("SUDO_UID").and_then(|uid| uid.parse().ok());
+        let own = rustix::process::geteuid().as_raw();
+        let owner = std::fs::metadata(&self.place().common_dir).map(|data| data.uid());
+        match (caller, owner) {
+            (Some(caller), Ok(owner)) if caller == owner && owner != own => {
+                Err(EngineError::NotAllowed(format!(
+                    "{} belongs to the user who called sudo: what is made there now would be out of that user's reach; run it \
+                     without sudo",
+                    text_of_path(&self.place().root)
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Opens the place of the call and demands that takeup is used there.

@@ -480,3 +480,33 @@ fn a_name_that_was_archived_long_ago_is_not_given_again() {
         .json();
     assert_eq!(shown["data"]["archived"], true, "{shown}");
 }
+
+/// What root makes in a user's repository under `sudo` would lock that user out.
+#[test]
+fn nothing_is_begun_for_a_user_by_way_of_sudo() {
+    let scratch = scratch();
+    let given = std::process::Command::new("chown")
+        .args(["-R", "65534"])
+        .arg(scratch.repo())
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !given {
+        eprintln!("only root can give files away: this was skipped");
+        return;
+    }
+    let by_sudo = |words: &[&str]| {
+        let output = scratch
+            .program_in(&scratch.repo())
+            .env("SUDO_UID", "65534")
+            .args(words)
+            .output()
+            .unwrap();
+        takeup_tests::Ran::of(output)
+    };
+    let begun = by_sudo(&["start", "t1", "--session", "s1", "--json"]).exits(1);
+    fails_with(&begun, "not-allowed");
+    by_sudo(&["init"]).exits(1);
+    assert!(!scratch.repo().join(".git/takeup").exists());
+    // Looking is free.
+    by_sudo(&["inspect", "--json"]).exits(0);
+}
