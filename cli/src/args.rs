@@ -305,7 +305,12 @@ fn refuse(error: &clap::Error) -> u8 {
             let failure = Failure::new(
                 "usage",
                 Exit::Usage,
-                error.render().to_string().trim().to_owned(),
+                error
+                    .render()
+                    .to_string()
+                    .trim()
+                    .trim_start_matches("error: ")
+                    .to_owned(),
             );
             print("usage", &Err(failure), true)
         }

@@ -46,7 +46,9 @@ pub use review::{
 };
 pub use show::{LogLine, TaskView, log, show};
 pub use site::{InitMode, Initialised, Site, init, look_here, losses};
-pub use start::{AddNoteRequest, SaveRequest, Saved, StartRequest, Started, add_note, save, start};
+pub use start::{
+    AddNoteRequest, LONGEST_NOTE, SaveRequest, Saved, StartRequest, Started, add_note, save, start,
+};
 pub use views::NextView;
 
 use crate::agent::Agent;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Why a text is not an identifier.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a {what}: {reason}")]
+#[error("{text:?} is no {what}: {reason}")]
 pub struct InvalidId {
     /// The kind of identifier that was expected.
     pub what: &'static str,

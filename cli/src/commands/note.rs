@@ -1,7 +1,7 @@
 //! `git takeup note`
 use schemars::JsonSchema;
 use serde::Serialize;
-use takeup_core::engine::{self, AddNoteRequest, Which};
+use takeup_core::engine::{self, AddNoteRequest, LONGEST_NOTE, Which};
 use takeup_core::error::Exit;
 use takeup_core::identity::Note;
 use takeup_core::ids::TaskId;
@@ -56,19 +56,25 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     Ok(Reply::new(summary, &NoteData { task_id, note }))
 }
 
-/// Reads standard input, at most 1 MiB.
+/// Reads standard input, a little more than a note may have: whether that is too much is not for us to say.
 fn read_input() -> Result<String, Failure> {
     use std::io::Read as _;
-    let mut text = String::new();
+    let unreadable = |error: &dyn std::fmt::Display| {
+        Failure::new(
+            "input",
+            Exit::Usage,
+            format!("standard input cannot be read: {error}"),
+        )
+    };
+    let most = u64::try_from(LONGEST_NOTE).unwrap_or(u64::MAX);
+    let mut bytes = Vec::new();
     std::io::stdin()
-        .take(1 << 20)
-        .read_to_string(&mut text)
-        .map_err(|error| {
-            Failure::new(
-                "input",
-                Exit::Usage,
-                format!("standard input cannot be read: {error}"),
-            )
-        })?;
-    Ok(text)
+        .take(most.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(|error| unreadable(&error))?;
+    if bytes.len() > LONGEST_NOTE {
+        // The cut may lie in a character.
+        return Ok(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    String::from_utf8(bytes).map_err(|error| unreadable(&error.utf8_error()))
 }

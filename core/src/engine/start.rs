@@ -17,6 +17,8 @@ use crate::time::Time;
 
 /// The longest title, in characters: it stands in lists. A prompt is not a title.
 const LONGEST_TITLE: usize = 500;
+/// The longest note, in bytes: every command reads it again.
+pub const LONGEST_NOTE: usize = 1 << 20;
 
 /// What `start` is given.
 #[derive(Clone, Debug, Default)]
@@ -424,6 +426,11 @@ pub fn add_note(
     engine: &Engine<'_>,
     request: &AddNoteRequest,
 ) -> Result<(TaskId, Note), EngineError> {
+    if request.text.len() > LONGEST_NOTE {
+        return Err(EngineError::NotAllowed(format!(
+            "a note has at most {LONGEST_NOTE} bytes; put the text into a file and name it"
+        )));
+    }
     let text = engine.mask(request.text.trim_end());
     if text.trim().is_empty() {
         return Err(EngineError::NotAllowed("a note needs some text".to_owned()));

@@ -211,3 +211,31 @@ fn a_boundary_that_can_name_nothing_is_refused_with_the_reason() {
         }
     }
 }
+
+#[test]
+fn a_note_that_is_too_long_is_refused_and_not_cut() {
+    use std::io::Write as _;
+    let scratch = left();
+    let noted = |text: &str| {
+        let mut child = scratch
+            .program_in(&scratch.repo())
+            .args(["note", "--task", "t1", "-", "--json"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        // One that refuses does not read to the end.
+        drop(child.stdin.take().unwrap().write_all(text.as_bytes()));
+        takeup_tests::Ran::of(child.wait_with_output().unwrap())
+    };
+    let most = 1 << 20;
+    let kept = noted(&"n".repeat(most)).exits(0).json();
+    assert_eq!(kept["data"]["note"]["text"].as_str().unwrap().len(), most);
+    for too_long in ["n".repeat(most + 1), "ü".repeat(most)] {
+        let refused = noted(&too_long).exits(1);
+        super::fails_with(&refused, "not-allowed");
+    }
+    let log = scratch.takeup(&["show", "t1", "--json"]).exits(0).json();
+    assert_eq!(log["data"]["notes"].as_array().unwrap().len(), 1);
+}
