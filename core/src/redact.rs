@@ -268,9 +268,11 @@ fn mask(rule: &str) -> String {
     format!("{MASK}{rule}]")
 }
 
+/// The automaton for the keywords of all rules, and whose each of them is.
+static FINDER: OnceLock<Option<(AhoCorasick, Vec<usize>)>> = OnceLock::new();
+
 /// Returns the rules whose keywords stand in the text, with their patterns.
 fn triggered(text: &str) -> impl Iterator<Item = (&'static Rule, &'static Regex)> {
-    static FINDER: OnceLock<Option<(AhoCorasick, Vec<usize>)>> = OnceLock::new();
     static COMPILED: OnceLock<Vec<OnceLock<Option<Regex>>>> = OnceLock::new();
     static SHORT_ONES: AtomicUsize = AtomicUsize::new(0);
     let by_word = text.len() <= SHORT
@@ -278,24 +280,9 @@ fn triggered(text: &str) -> impl Iterator<Item = (&'static Rule, &'static Regex)
         && SHORT_ONES.fetch_add(1, Ordering::Relaxed) < FEW;
     let compiled = COMPILED.get_or_init(|| RULES.iter().map(|_| OnceLock::new()).collect());
     let wanted = if by_word {
-        RULES
-            .iter()
-            .map(|rule| rule.keywords.iter().any(|word| holds(text, word)))
-            .collect()
+        found_in_short(text)
     } else {
-        let finder = FINDER.get_or_init(|| {
-            let owners: Vec<(usize, &str)> = RULES
-                .iter()
-                .enumerate()
-                .flat_map(|(number, rule)| rule.keywords.iter().map(move |word| (number, *word)))
-                .collect();
-            AhoCorasickBuilder::new()
-                .ascii_case_insensitive(true)
-                .build(owners.iter().map(|(_, word)| word))
-                .ok()
-                .map(|finder| (finder, owners.iter().map(|(number, _)| *number).collect()))
-        });
-        found(finder.as_ref(), text)
+        found_in_long(text)
     };
     RULES
         .iter()
@@ -308,8 +295,39 @@ fn triggered(text: &str) -> impl Iterator<Item = (&'static Rule, &'static Regex)
         })
 }
 
-/// Tells which rules have a keyword in the text.
-fn found(finder: Option<&(AhoCorasick, Vec<usize>)>, text: &str) -> Vec<bool> {
+/// Up to so many bytes a text is searched word by word: the automaton for all words costs more to make than that, and a
+/// command that shows the name of a branch would pay for it.
+const SHORT: usize = 64;
+/// Of more short texts than these, such as the titles in a long list, each would cost more word by word.
+const FEW: usize = 16;
+
+/// Tells which rules have a keyword in a text, word by word.
+fn found_in_short(text: &str) -> Vec<bool> {
+    let holds = |word: &&str| {
+        text.as_bytes()
+            .windows(word.len())
+            .any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    RULES
+        .iter()
+        .map(|rule| rule.keywords.iter().any(holds))
+        .collect()
+}
+
+/// Tells which rules have a keyword in a text, all words at once.
+fn found_in_long(text: &str) -> Vec<bool> {
+    let finder = FINDER.get_or_init(|| {
+        let owners: Vec<(usize, &str)> = RULES
+            .iter()
+            .enumerate()
+            .flat_map(|(number, rule)| rule.keywords.iter().map(move |word| (number, *word)))
+            .collect();
+        AhoCorasickBuilder::new()
+            .ascii_case_insensitive(true)
+            .build(owners.iter().map(|(_, word)| word))
+            .ok()
+            .map(|finder| (finder, owners.iter().map(|(number, _)| *number).collect()))
+    });
     let mut wanted = vec![false; RULES.len()];
     let mut missing = RULES.len();
     if let Some((finder, owners)) = finder {
@@ -329,19 +347,6 @@ fn found(finder: Option<&(AhoCorasick, Vec<usize>)>, text: &str) -> Vec<bool> {
         }
     }
     wanted
-}
-
-/// Up to so many bytes a text is searched word by word: the automaton for all words costs more to make than that, and a
-/// command that shows the name of a branch would pay for it.
-const SHORT: usize = 64;
-/// Of more short texts than these, such as the titles in a long list, each would cost more word by word.
-const FEW: usize = 16;
-
-/// Tells whether a word stands in a text, in whatever case.
-fn holds(text: &str, word: &str) -> bool {
-    text.as_bytes()
-        .windows(word.len().max(1))
-        .any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 /// Compiles a rule's pattern. A pattern that does not compile would be a mistake in the table; a test compiles them all.

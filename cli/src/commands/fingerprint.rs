@@ -59,15 +59,15 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     }
     let look = engine::look_here(&here, args.verify)?;
     let print = look.record.fingerprint.as_ref().map(ToString::to_string);
+    let why = look.record.incomplete.clone().unwrap_or_default();
     let data = FingerprintData {
         format: "takeup",
         fingerprint: print.clone(),
-        look: Some(look.clone()),
+        look: Some(look),
     };
     if let Some(print) = print {
         return Ok(Reply::new(print, &data));
     }
-    let why = look.record.incomplete.unwrap_or_default();
     let summary = format!("the tree could not be seen whole: {why}");
     let text = format!("{} {summary}", paint(YELLOW, "incomplete:"));
     Ok(Reply::new(&summary, &data).human(text).exit(Exit::No))

@@ -256,7 +256,7 @@ fn threads(entries: usize) -> usize {
     if entries < 6_000 {
         cores.min(1 + entries / 256)
     } else {
-        cores.clamp(8, 16)
+        cores.max((entries / 2_500).min(8)).min(16)
     }
 }
 

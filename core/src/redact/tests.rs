@@ -726,3 +726,20 @@ mod random {
         }
     }
 }
+
+#[test]
+fn a_short_text_is_searched_for_the_same_words() {
+    for rule in RULES {
+        for word in rule.keywords {
+            assert!(!word.is_empty());
+            for text in [
+                (*word).to_owned(),
+                format!("x{}y", word.to_ascii_uppercase()),
+                word.chars().skip(1).collect(),
+            ] {
+                assert_eq!(found_in_short(&text), found_in_long(&text), "{text}");
+            }
+        }
+    }
+    assert!(!found_in_short("main").contains(&true));
+}

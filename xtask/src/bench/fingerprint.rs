@@ -568,7 +568,11 @@ fn write(report: &str) -> anyhow::Result<()> {
     let cores = std::thread::available_parallelism()?.get();
     let text = format!(
         "{before}\n\n{MARK}\n## The fingerprint\n\n`cargo xtask bench fingerprint` on {cores} processors. Ratios are medians over pairs \
-         of one run; the milliseconds depend on what else the machine did.\n{report}\n{MARK}\n{after}\n"
+         of one run; the milliseconds depend on what else the machine did. `git takeup fingerprint` is the whole program with its \
+         start, its settings and its answer; the look alone is the same work in a process that does nothing else. The limit opens, \
+         lists and looks at all there is and compares nothing: with a cache, directories that did not change are not listed, so a \
+         look can be faster than that. gix's status was not measured, and git's file-system monitor is not asked \
+         ([why](decisions/monitor.md)).\n{report}\n{MARK}\n{after}\n"
     );
     takeup_core::files::write_atomic(path, text.trim_end().as_bytes(), 0o644)?;
     Ok(())
