@@ -1,5 +1,4 @@
 //! The command line: parsing, dispatch, and the one place where an answer is printed.
-use std::ffi::OsString;
 use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
@@ -206,9 +205,6 @@ fn alone<T>(run: impl FnOnce() -> T) -> T {
 /// Parses the arguments of the process. Where the first word is a command, the others are not even named: what `clap` does to
 /// each of them at every start takes longer than some commands do.
 fn parse() -> Result<(Global, bool, Option<Command>), clap::Error> {
-    if let Some((global, args)) = plain_fingerprint(std::env::args_os().skip(1)) {
-        return Ok((global, false, Some(Command::Fingerprint(args))));
-    }
     let word = std::env::args_os()
         .nth(1)
         .and_then(|word| word.into_string().ok())
@@ -224,33 +220,6 @@ fn parse() -> Result<(Global, bool, Option<Command>), clap::Error> {
     let global = Global::from_arg_matches(&matches)?;
     let command = Command::from_arg_matches(&matches)?;
     Ok((global, false, Some(command)))
-}
-
-/// Reads a plain call of `fingerprint`, which is made at every turn of an agent: `clap` takes a tenth of its time. Whatever is
-/// not plain is left to `clap`.
-fn plain_fingerprint(
-    mut words: impl Iterator<Item = OsString>,
-) -> Option<(Global, commands::fingerprint::Args)> {
-    if words.next()? != "fingerprint" {
-        return None;
-    }
-    let (mut json, mut verify) = (false, false);
-    for word in words {
-        let flag = match word.to_str()? {
-            "--json" => &mut json,
-            "--verify" => &mut verify,
-            _ => return None,
-        };
-        if std::mem::replace(flag, true) {
-            return None;
-        }
-    }
-    let global = Global {
-        json,
-        color: ColorWhen::Auto,
-        no_input: false,
-    };
-    Some((global, commands::fingerprint::Args::plain(verify)))
 }
 
 /// Parses the arguments, runs the command and prints its answer. An answer that nobody got is no success.
@@ -380,33 +349,5 @@ fn print(command: &str, outcome: &Result<Reply, Failure>, json: bool) -> u8 {
     match outcome {
         Ok(reply) => reply.code.unwrap_or(reply.exit as u8),
         Err(failure) => failure.exit as u8,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_plain_call_is_read_as_clap_reads_it() {
-        for (words, plain) in [
-            (&["fingerprint"][..], true),
-            (&["fingerprint", "--json"], true),
-            (&["fingerprint", "--verify", "--json"], true),
-            (&["fingerprint", "--json", "--json"], false),
-            (&["fingerprint", "--format", "takeup"], false),
-            (&["fingerprint", "--help"], false),
-            (&["inspect", "--json"], false),
-            (&[], false),
-        ] {
-            let read = plain_fingerprint(words.iter().map(OsString::from));
-            assert_eq!(read.is_some(), plain, "{words:?}");
-            if let Some((global, args)) = read {
-                let cli = Cli::try_parse_from(["git-takeup"].iter().chain(words).copied()).unwrap();
-                let expected = format!("{:?} {:?}", cli.global, cli.command.unwrap());
-                let found = format!("{global:?} {:?}", Command::Fingerprint(args));
-                assert_eq!(found, expected);
-            }
-        }
     }
 }

@@ -24,16 +24,6 @@ pub(crate) struct Args {
     format: Format,
 }
 
-impl Args {
-    /// Returns the arguments of a call that names nothing but perhaps `--verify`.
-    pub(crate) const fn plain(verify: bool) -> Self {
-        Self {
-            verify,
-            format: Format::Takeup,
-        }
-    }
-}
-
 /// Whose fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
