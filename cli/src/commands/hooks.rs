@@ -1,6 +1,8 @@
 //! `git takeup hooks`
 use std::fmt::Write as _;
+use std::fs::{File, TryLockError};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,6 +17,9 @@ use takeup_core::repository::{GitVersion, Repository, create_tokens, tokens};
 use crate::context::Context;
 use crate::printer::{self, paint};
 use crate::reply::{Failure, Next, Reply};
+
+/// How long somebody else who changes the hooks is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Arguments of `hooks`.
 #[derive(Debug, clap::Args)]
@@ -95,12 +100,50 @@ pub(crate) struct StatusData {
 }
 
 pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
-    let repository = Repository::discover(&context.env, &context.env.cwd)?;
+    let mut repository = Repository::discover(&context.env, &context.env.cwd)?;
     let version = repository.program("to know its version")?.version()?;
-    match args.action.unwrap_or(Action::Status) {
+    let action = args.action.unwrap_or(Action::Status);
+    let edits = matches!(&action, Action::Install(edit) | Action::Uninstall(edit) if !edit.dry_run);
+    let _turn = if edits {
+        let turn = turn(&repository)?;
+        // Who was before may have changed what was read.
+        repository = Repository::discover(&context.env, &context.env.cwd)?;
+        Some(turn)
+    } else {
+        None
+    };
+    match action {
         Action::Install(edit) => install(context, &repository, version, &edit),
         Action::Status => status(&repository, version),
         Action::Uninstall(edit) => uninstall(context, &repository, version, &edit),
+    }
+}
+
+/// Waits until nobody else changes the hooks of this repository: each would find what it planned for changed by the other, and
+/// none would come to an end. It is the turn of the caller as long as it keeps the handle.
+fn turn(repository: &Repository) -> Result<Option<File>, Failure> {
+    let began = Instant::now();
+    let Ok(folder) = File::open(&repository.place().common_dir) else {
+        return Ok(None);
+    };
+    loop {
+        match folder.try_lock() {
+            Ok(()) => return Ok(Some(folder)),
+            // No locks are to be had on some network file systems: each change still looks before it writes.
+            Err(TryLockError::Error(_)) => return Ok(None),
+            Err(TryLockError::WouldBlock) if began.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Err(TryLockError::WouldBlock) => {
+                let mut failure = Failure::new(
+                    "hooks-busy",
+                    Exit::Busy,
+                    "another process changes the hooks of this repository",
+                );
+                failure.retryable = true;
+                return Err(failure.hint("try again when it is through"));
+            }
+        }
     }
 }
 

@@ -136,7 +136,7 @@ fn hooks_that_are_put_in_at_once_are_taken_out_whole() {
     scratch.write(".git/hooks/post-commit", "#!/bin/sh\nexit 0\n");
     let before = super::look::content(&scratch.repo().join(".git/hooks"), &|_| false);
     let ran = at_once(&scratch, &vec![vec!["hooks", "install"]; 4]);
-    assert!(ran.iter().any(|ran| ran.code == 0), "{:?}", codes(&ran));
+    assert_eq!(codes(&ran), [0; 4]);
     scratch.takeup(&["hooks", "uninstall"]).exits(0);
     let after = super::look::content(&scratch.repo().join(".git/hooks"), &|_| false);
     let changed = super::look::differences(&before, &after);

@@ -156,6 +156,13 @@ pub(crate) const COMMANDS: &[(&str, Kind)] = &[
     ("version", Reads(&[&[], &["--json"]])),
 ];
 
+/// The command line with every command: each defines its own only when it is called.
+fn whole() -> clap::Command {
+    let mut command = git_takeup::command();
+    command.build();
+    command
+}
+
 /// The commands of the command line that can be called, by their words.
 fn callable(command: &clap::Command, words: &str, into: &mut Vec<String>) {
     let subcommands: Vec<&clap::Command> = command
@@ -174,7 +181,7 @@ fn callable(command: &clap::Command, words: &str, into: &mut Vec<String>) {
 #[test]
 fn every_command_is_sorted() {
     let mut there = Vec::new();
-    callable(&git_takeup::command(), "", &mut there);
+    callable(&whole(), "", &mut there);
     there.sort();
     let mut sorted: Vec<&str> = COMMANDS.iter().map(|(words, _)| *words).collect();
     sorted.sort_unstable();
@@ -246,7 +253,7 @@ fn no_help_and_no_refusal_changes_anything() {
     };
     let before = everything(&world);
     let mut all = Vec::new();
-    callable(&git_takeup::command(), "", &mut all);
+    callable(&whole(), "", &mut all);
     for words in &all {
         let words: Vec<&str> = words.split_whitespace().chain(["--help"]).collect();
         world.run(&words).exits(0);
