@@ -1,5 +1,5 @@
 //! The table: what differs between the clients.
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use takeup_core::env::Env;
 
@@ -157,16 +157,4 @@ impl Client {
     pub(crate) fn is_ours(&self, command: &str) -> bool {
         command.contains(&format!("git-takeup hook {} ", self.id))
     }
-}
-
-/// Finds a program on the caller's PATH.
-pub(crate) fn program(env: &Env, name: &str) -> Option<PathBuf> {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::env::split_paths(env.var("PATH")?)
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join(name))
-        .find(|path: &PathBuf| {
-            std::fs::metadata(Path::new(path))
-                .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-        })
 }

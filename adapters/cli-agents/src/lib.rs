@@ -35,6 +35,7 @@ use takeup_core::agent::{Agent, AgentError, Detection, HookEvent, Rung};
 use takeup_core::env::Env;
 use takeup_core::ids::{AgentId, SessionId};
 use takeup_core::integration::{EditPlan, IntegrationState, Scope};
+use takeup_core::repository::find_program;
 
 use clients::{CLIENTS, Client};
 
@@ -70,7 +71,7 @@ impl Agent for CliAgent {
     }
 
     fn detect(&self, env: &Env) -> Detection {
-        let program = clients::program(env, self.client.program);
+        let program = find_program(env, self.client.program);
         let home = self.client.home(env).filter(|home| home.is_dir());
         Detection {
             installed: program.is_some() || home.is_some(),

@@ -16,10 +16,11 @@ use takeup_core::env::Env;
 use takeup_core::files::read_bounded;
 use takeup_core::integration::{Edit, EditPlan, IntegrationState, Scope};
 use takeup_core::issue::{Issue, IssueKind};
+use takeup_core::repository::find_program;
 
 use crate::home::{CONFIG_LIMIT, Home, json5};
 use crate::skills;
-use crate::{NAME, program, version_of};
+use crate::{ID, NAME, version_of};
 
 /// The id of the plugin.
 const PLUGIN: &str = "takeup";
@@ -54,7 +55,7 @@ enum Teller {
 impl Teller {
     /// The plugin, unless the release is one of those without the hooks it needs (before 2026.7.2).
     fn of(env: &Env) -> Self {
-        let version = program(env, crate::ID).as_deref().and_then(version_of);
+        let version = find_program(env, ID).as_deref().and_then(version_of);
         match version.as_deref().and_then(numbers) {
             Some(version) if version < [2026, 7, 2] => Self::Hook,
             Some(_) | None => Self::Plugin,

@@ -37,7 +37,7 @@ mod tests;
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -50,7 +50,7 @@ use takeup_core::files::read_bounded;
 use takeup_core::ids::{AgentId, SessionId};
 use takeup_core::integration::{EditPlan, IntegrationState, Scope};
 use takeup_core::process::Processes;
-use takeup_core::repository::Place;
+use takeup_core::repository::{Place, find_program};
 
 use home::Home;
 use store::list::{Wanted, list};
@@ -119,7 +119,7 @@ impl Agent for OpenClaw {
     }
 
     fn detect(&self, env: &Env) -> Detection {
-        let program = program(env, ID);
+        let program = find_program(env, ID);
         let home = Home::of(env).filter(|home| home.state.is_dir());
         Detection {
             installed: program.is_some() || home.is_some(),
@@ -226,18 +226,6 @@ impl Agent for OpenClaw {
         ];
         Some(command.into_iter().map(OsString::from).collect())
     }
-}
-
-/// Finds a program on the caller's PATH.
-pub(crate) fn program(env: &Env, name: &str) -> Option<PathBuf> {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::env::split_paths(env.var("PATH")?)
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join(name))
-        .find(|path| {
-            std::fs::metadata(path)
-                .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-        })
 }
 
 /// Reads the version beside the program: its package says it.

@@ -15,12 +15,12 @@ use takeup_core::files::{make_private_folder, write_atomic};
 use takeup_core::ids::{AgentId, SessionId, SessionRef};
 use takeup_core::paths::state_dir;
 use takeup_core::process::Processes;
-use takeup_core::repository::Place;
+use takeup_core::repository::{Place, find_program};
 
 use crate::home::Home;
 use crate::store::entry::lenient;
 use crate::store::shared::{self, Fate};
-use crate::{ID, NAME, program};
+use crate::{ID, NAME};
 
 /// How long the gateway is waited for: its command line alone takes seconds to start.
 const PATIENCE: Duration = Duration::from_secs(45);
@@ -59,7 +59,7 @@ pub(crate) fn receive(
         .ok()
         .and_then(|shared| shared.gateway)
         .map(|owner| owner.fate(processes));
-    let (Some(program), Some(Fate::Runs(_))) = (program(env, ID), gateway) else {
+    let (Some(program), Some(Fate::Runs(_))) = (find_program(env, ID), gateway) else {
         return Ok(by_hand);
     };
     match call(env, &program, &key, place, parcel) {

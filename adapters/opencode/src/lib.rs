@@ -52,7 +52,7 @@ use takeup_core::agent::{
 use takeup_core::env::Env;
 use takeup_core::ids::{AgentId, SessionId};
 use takeup_core::integration::{EditPlan, IntegrationState, Scope};
-use takeup_core::repository::Place;
+use takeup_core::repository::{Place, find_program};
 use takeup_core::review::Review;
 use takeup_core::time::SystemClock;
 
@@ -111,7 +111,7 @@ impl Agent for OpenCode {
     }
 
     fn detect(&self, env: &Env) -> Detection {
-        let program = receive::program(env);
+        let program = find_program(env, "opencode");
         let home = store::Homes::of(env)
             .map(|homes| homes.data)
             .filter(|data| data.is_dir());

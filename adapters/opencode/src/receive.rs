@@ -5,7 +5,6 @@ use std::collections::hash_map::RandomState;
 use std::ffi::OsString;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,7 @@ use takeup_core::agent::{AgentError, Parcel, Received};
 use takeup_core::env::Env;
 use takeup_core::files::read_bounded;
 use takeup_core::ids::{SessionId, SessionRef};
-use takeup_core::repository::Place;
+use takeup_core::repository::{Place, find_program};
 use takeup_core::text;
 use takeup_core::time::Time;
 
@@ -26,7 +25,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Brings a hand-over in, and returns the command that continues it.
 pub(crate) fn receive(env: &Env, place: &Place, parcel: &Parcel) -> Result<Received, AgentError> {
-    let program = program(env).ok_or_else(|| AgentError::NotInstalled {
+    let program = find_program(env, "opencode").ok_or_else(|| AgentError::NotInstalled {
         agent: crate::NAME,
         why: "there is no program opencode on PATH".to_owned(),
     })?;
@@ -105,18 +104,6 @@ fn said(mut output: std::fs::File) -> String {
         Ok(_) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) => error.to_string(),
     }
-}
-
-/// Finds OpenCode on the caller's PATH.
-pub(crate) fn program(env: &Env) -> Option<PathBuf> {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::env::split_paths(env.var("PATH")?)
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join("opencode"))
-        .find(|path| {
-            path.metadata()
-                .is_ok_and(|meta| !meta.is_dir() && meta.permissions().mode() & 0o111 != 0)
-        })
 }
 
 /// A model as OpenCode names it.

@@ -404,7 +404,6 @@ fn into_folder(
             });
             continue;
         }
-        let text_place = text_of_path(&path);
         let Some((mut changes, after)) = into_file(&path, &seen, event, program)? else {
             plan.outcomes.push(Outcome::ByHand {
                 event: event.to_owned(),
@@ -412,19 +411,17 @@ fn into_folder(
             });
             continue;
         };
-        let outcome = |event: &str| (event.to_owned(), text_place.clone());
+        let (event, place) = (event.to_owned(), text_of_path(&path));
         if changes.is_empty() {
-            let (event, place) = outcome(event);
             plan.outcomes.push(Outcome::There { event, place });
             continue;
         }
         plan.changes.append(&mut changes);
         if let Some(found) = stub::find(&after) {
             let text = stub::text_of(&after, found);
-            plan.records
-                .push(installed(event, text_place.clone(), text, what.now));
+            let record = installed(&event, place.clone(), text, what.now);
+            plan.records.push(record);
         }
-        let (event, place) = outcome(event);
         plan.outcomes.push(Outcome::Put { event, place });
     }
     for (_, record) in &mut plan.records {
