@@ -64,7 +64,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     } else {
         None
     };
-    let mut end = "This was all real: every command above ran, every file was there.".to_owned();
+    let mut end = "\nThis was all real: every command above ran, every file was there.".to_owned();
     if let Some(kept) = &kept {
         end.push_str(&format!("\nThe scratch folder is {kept}"));
     }

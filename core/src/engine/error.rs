@@ -225,7 +225,7 @@ impl Explain for EngineError {
                 ));
             }
             Self::AlreadyTakenUp { .. } => {
-                "one session continues a task; ask there, or take it up from that session when it has ended"
+                "one session continues a task: ask there; to go on from where it is, name it with --from"
             }
             Self::Changed(_) => {
                 "look again with `git takeup inspect`, and confirm what it shows now"

@@ -42,7 +42,7 @@ const fn scenario(
 
 const UNHOOK: &[&str] = &["hooks", "uninstall"];
 const UNCLAUDE: &[&str] = &["agents", "uninstall", "claude-code", "--user"];
-const UNSKILL: &[&str] = &["agents", "uninstall", "skills", "--user"];
+const UNPLUG: &[&str] = &["agents", "uninstall", "opencode", "--user"];
 
 const SCENARIOS: &[Scenario] = &[
     scenario(&[], &["init"]),
@@ -81,10 +81,10 @@ const SCENARIOS: &[Scenario] = &[
     scenario(INSTALLED, UNCLAUDE),
     // Folders that are not there yet.
     Scenario {
-        undo: UNSKILL,
-        ..scenario(STARTED, &["agents", "install", "skills", "--user"])
+        undo: UNPLUG,
+        ..scenario(STARTED, &["agents", "install", "opencode", "--user"])
     },
-    scenario(SKILLED, UNSKILL),
+    scenario(PLUGGED, UNPLUG),
 ];
 
 const STARTED: &[&[&str]] = &[&["start", "t", "--session", "s1", "--check", "true"]];
@@ -95,7 +95,7 @@ const ASKED: &[&[&str]] = &[
     &["review", "request", "may I?", "--session", "s1"],
 ];
 const HOOKED: &[&[&str]] = &[STARTED[0], &["hooks", "install"]];
-const SKILLED: &[&[&str]] = &[STARTED[0], &["agents", "install", "skills", "--user"]];
+const PLUGGED: &[&[&str]] = &[STARTED[0], &["agents", "install", "opencode", "--user"]];
 const INSTALLED: &[&[&str]] = &[STARTED[0], &["agents", "install", "claude-code", "--user"]];
 
 /// A world as it was before a command, kept aside to be put back.
