@@ -151,17 +151,23 @@ impl Staged {
 
     /// Writes and flushes the content for `path` beside it. `mode` is given to the new file.
     pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<Self, FileError> {
-        let staged = Self::unflushed(path, bytes, mode)?;
+        let staged = Self::unflushed(path, bytes, mode, "file-create", "file-write")?;
         fault::around("file-flush", || staged.temporary.as_file().sync_all())
             .map_err(|source| FileError::new("cannot write", path, source))?;
         Ok(staged)
     }
 
-    fn unflushed(path: &Path, bytes: &[u8], mode: u32) -> Result<Self, FileError> {
+    fn unflushed(
+        path: &Path,
+        bytes: &[u8],
+        mode: u32,
+        create: &'static str,
+        write: &'static str,
+    ) -> Result<Self, FileError> {
         let fail = |source: io::Error| FileError::new("cannot write", path, source);
         let mut temporary =
-            fault::around("file-create", || temporary_in(folder_of(path))).map_err(fail)?;
-        fault::write_all("file-write", &mut temporary, bytes).map_err(fail)?;
+            fault::around(create, || temporary_in(folder_of(path))).map_err(fail)?;
+        fault::write_all(write, &mut temporary, bytes).map_err(fail)?;
         temporary
             .as_file()
             .set_permissions(Permissions::from_mode(mode))
@@ -204,8 +210,12 @@ impl Staged {
 
     /// Puts the file into its place. Where many go into one folder, one [`sync_folder`] makes all of them durable.
     pub fn put_unflushed(self) -> Result<(), FileError> {
+        self.rename("file-rename")
+    }
+
+    fn rename(self, point: &'static str) -> Result<(), FileError> {
         let Self { temporary, path } = self;
-        fault::around("file-rename", || {
+        fault::around(point, || {
             temporary.persist(&path).map_err(|error| error.error)
         })
         .map(drop)
@@ -274,7 +284,8 @@ pub fn is_left(path: &Path) -> bool {
 /// Writes a file so that a reader finds either the old or the new content, without the flushes of [`write_atomic`]: for
 /// what may be lost with the power, such as how far a running task is.
 pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
-    Staged::unflushed(path, bytes, mode)?.put_unflushed()
+    Staged::unflushed(path, bytes, mode, "replace-create", "replace-write")?
+        .rename("replace-rename")
 }
 
 /// Removes a file; one that is not there is removed.
