@@ -20,6 +20,7 @@ use serde::Serialize;
 pub use self::mend::{Mended, mend};
 
 use crate::engine::Engine;
+use crate::error::Explain;
 use crate::ledger::Ledger;
 use crate::repository::{Place, Repository, RepositoryError, Tokens, tokens};
 
@@ -78,6 +79,14 @@ impl Finding {
     /// Makes a finding of something that does not work.
     pub(crate) fn fail(check: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(check, Health::Fail, message)
+    }
+
+    /// Makes a finding of what could not be looked at.
+    pub(crate) fn of(check: &str, verdict: Health, error: &impl Explain) -> Self {
+        Self {
+            advice: error.hint(),
+            ..Self::new(check, verdict, error.to_string())
+        }
     }
 
     fn new(check: impl Into<String>, verdict: Health, message: impl Into<String>) -> Self {
@@ -171,10 +180,7 @@ pub fn examine(engine: &Engine<'_>, complaints: &[String]) -> Vec<Finding> {
             ),
         )),
         Err(error) => {
-            use crate::error::Explain as _;
-            let mut finding = Finding::fail("repository", error.to_string());
-            finding.advice = error.hint();
-            found.push(finding);
+            found.push(Finding::of("repository", Health::Fail, &error));
         }
     }
     agents::integrations(engine, &mut found);

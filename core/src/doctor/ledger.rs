@@ -2,8 +2,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-use super::{Finding, Remedy, Scene};
-use crate::error::Explain as _;
+use super::{Finding, Health, Remedy, Scene};
 use crate::files::Staged;
 use crate::hooks::{self, HookError, HookState};
 use crate::issue::IssueKind;
@@ -82,7 +81,10 @@ pub(super) fn folder(scene: &Scene<'_>, found: &mut Vec<Finding>) -> bool {
             }),
         );
     }
-    let aside = ledger.aside().unwrap_or_default();
+    let aside = ledger.aside().unwrap_or_else(|error| {
+        found.push(Finding::of("ledger-temporary", Health::Warn, &error));
+        Vec::new()
+    });
     let mut kept = 0_usize;
     for file in aside {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -128,9 +130,7 @@ pub(super) fn records(scene: &Scene<'_>, found: &mut Vec<Finding>) -> Option<Vie
     let view = match Ledger::at(&path).read() {
         Ok(view) => view,
         Err(error) => {
-            let mut finding = Finding::fail("ledger", error.to_string());
-            finding.advice = error.hint();
-            found.push(finding);
+            found.push(Finding::of("ledger", Health::Fail, &error));
             return None;
         }
     };
@@ -155,7 +155,10 @@ pub(super) fn records(scene: &Scene<'_>, found: &mut Vec<Finding>) -> Option<Vie
         };
         found.push(finding.remedy(Remedy::RewriteSnapshot { path: path.clone() }));
     }
-    let spare = Ledger::at(&path).examine().unwrap_or_default();
+    let spare = Ledger::at(&path).examine().unwrap_or_else(|error| {
+        found.push(Finding::of("ledger-spare", Health::Warn, &error));
+        Vec::new()
+    });
     for issue in spare.iter().filter(|issue| !view.issues.contains(issue)) {
         found.push(
             Finding::warn(
@@ -237,10 +240,11 @@ pub(super) fn records(scene: &Scene<'_>, found: &mut Vec<Finding>) -> Option<Vie
 }
 
 fn unreadable_hooks(error: &HookError) -> Finding {
-    let advice = error.hint();
-    Finding::fail("hooks", error.to_string()).advice(
-        advice.unwrap_or_else(|| "look at what stands there; nothing was changed".to_owned()),
-    )
+    let finding = Finding::of("hooks", Health::Fail, error);
+    if finding.advice.is_some() {
+        return finding;
+    }
+    finding.advice("look at what stands there; nothing was changed")
 }
 
 pub(super) fn hooks(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {

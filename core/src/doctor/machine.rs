@@ -1,7 +1,7 @@
 //! Git, the process table, file systems, background tasks.
 use std::path::Path;
 
-use super::Finding;
+use super::{Finding, Health};
 use crate::background::Store;
 use crate::engine::Engine;
 use crate::error::Explain as _;
@@ -47,9 +47,7 @@ pub(super) fn processes(engine: &Engine<'_>, found: &mut Vec<Finding>) {
         Ok(None) => Finding::warn("processes", "the process table does not show this process")
             .advice("is /proc mounted, and for this pid namespace? Until then every session is of unknown liveness"),
         Err(error) => {
-            let mut finding = Finding::warn("processes", error.to_string());
-            finding.advice = error.hint();
-            finding
+            Finding::of("processes", Health::Warn, &error)
         }
     });
 }
@@ -113,9 +111,7 @@ pub(super) fn background(engine: &Engine<'_>, found: &mut Vec<Finding>) {
             }
         }
         Err(error) => {
-            let mut finding = Finding::fail("background", error.to_string());
-            finding.advice = error.hint();
-            found.push(finding);
+            found.push(Finding::of("background", Health::Fail, &error));
         }
     }
 }

@@ -2,9 +2,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{Finding, Remedy, Scene};
+use super::{Finding, Health, Remedy, Scene};
 use crate::engine::Engine;
-use crate::error::Explain as _;
 use crate::issue::IssueKind;
 use crate::ledger::View;
 use crate::repository::{Repository, RepositoryError, known_places, whereabouts};
@@ -72,8 +71,7 @@ pub(super) fn shape(repository: &Repository, found: &mut Vec<Finding>) {
 }
 
 pub(super) fn damaged_token(error: &RepositoryError, found: &mut Vec<Finding>) {
-    let mut finding = Finding::fail("tokens", error.to_string());
-    finding.advice = error.hint();
+    let mut finding = Finding::of("tokens", Health::Fail, error);
     if let RepositoryError::DamagedToken(issue) = error {
         finding = finding
             .advice(
