@@ -49,8 +49,10 @@ fn fresh() -> u64 {
 fn fingerprint(args: &Args) -> anyhow::Result<()> {
     let seed = args.seed.unwrap_or_else(fresh);
     println!("seed {seed}");
-    let end = Instant::now() + Duration::from_secs(args.minutes * 60);
+    let begun = Instant::now();
+    let end = begun + Duration::from_secs(args.minutes * 60);
     let (next, failed) = (AtomicU64::new(seed), AtomicBool::new(false));
+    let told = AtomicU64::new(0);
     let sums: [AtomicU64; 4] = std::array::from_fn(|_| AtomicU64::new(0));
     std::thread::scope(|scope| {
         for _ in 0..args.threads.max(1) {
@@ -75,6 +77,12 @@ fn fingerprint(args: &Args) -> anyhow::Result<()> {
                     } = walk.tally;
                     for (sum, more) in sums.iter().zip([judged, refused, fallbacks, drifts]) {
                         sum.fetch_add(more, Ordering::Relaxed);
+                    }
+                    // A run that is stopped has said how far it came.
+                    let minute = begun.elapsed().as_secs() / 60;
+                    if told.fetch_max(minute, Ordering::Relaxed) < minute {
+                        let judged = sums[0].load(Ordering::Relaxed);
+                        println!("minute {minute}: {judged} steps judged");
                     }
                 }
             });
