@@ -13,6 +13,7 @@ pub mod ledger;
 pub mod readers;
 
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -196,6 +197,18 @@ impl Ran {
             self.code, code,
             "stdout:\n{}\nstderr:\n{}",
             self.stdout, self.stderr
+        );
+        self
+    }
+
+    /// Demands that the program ended by itself, in one of the ways that are documented, whatever it said.
+    pub fn ended_well(self, context: impl Display) -> Self {
+        assert!(
+            matches!(self.code, 0..=6) && !self.stderr.contains("panicked"),
+            "{context}: exit {}\nstdout:\n{}\nstderr:\n{}",
+            self.code,
+            self.stdout,
+            self.stderr
         );
         self
     }

@@ -203,13 +203,9 @@ fn a_newer_version_is_refused_by_name_and_stays_as_it_is() {
             &["agents", "install", "claude-code", "--user"],
             &["agents", "uninstall", "claude-code", "--user"],
         ] {
-            let ran = world.run(words);
-            assert!(
-                matches!(ran.code, 0..=6),
-                "{name}: {words:?}: {}{}",
-                ran.stdout,
-                ran.stderr
-            );
+            let ran = world
+                .run(words)
+                .ended_well(format_args!("{name}: {words:?}"));
             said += &(ran.stdout + &ran.stderr);
         }
         assert!(said.contains(&name), "{name} is not named: {said}");

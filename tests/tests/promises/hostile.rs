@@ -34,15 +34,8 @@ fn sh(folder: &Path, script: &str) {
     assert!(done.success(), "{script}");
 }
 
-/// Demands that a command ended by itself, in one of the ways that are documented, whatever it said.
 fn ends_well(world: &World, words: &[&str]) -> takeup_tests::Ran {
-    let ran = world.bounded(world.program().args(words));
-    assert!(
-        matches!(ran.code, 0..=6),
-        "{words:?}: exit {}: {}{}",
-        ran.code,
-        ran.stdout,
-        ran.stderr
-    );
-    ran
+    world
+        .bounded(world.program().args(words))
+        .ended_well(format_args!("{words:?}"))
 }

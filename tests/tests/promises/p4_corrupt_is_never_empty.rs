@@ -145,14 +145,9 @@ fn full() -> World {
 
 /// Asks, and returns all that was said and the answer where it is one.
 fn ask(world: &World, words: &[&str], context: &str) -> (String, Option<Value>) {
-    let ran = world.bounded(world.program().args(words));
-    assert!(
-        matches!(ran.code, 0..=6) && !ran.stderr.contains("panicked"),
-        "{context}: {words:?}: exit {}: {}{}",
-        ran.code,
-        ran.stdout,
-        ran.stderr
-    );
+    let ran = world
+        .bounded(world.program().args(words))
+        .ended_well(format_args!("{context}: {words:?}"));
     let answer = serde_json::from_str(&ran.stdout).ok();
     (ran.stdout + &ran.stderr, answer)
 }

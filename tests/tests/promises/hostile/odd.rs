@@ -113,15 +113,9 @@ fn run(world: &World, words: &[&str], context: &str) -> takeup_tests::Ran {
         .stdin(std::process::Stdio::null())
         .args(["-c", "ulimit -v 6000000; exec \"$@\"", "sh", crate::PROGRAM])
         .args(words);
-    let ran = world.bounded(&mut command);
-    assert!(
-        matches!(ran.code, 0..=6) && !ran.stderr.contains("panicked"),
-        "{context}: {words:?}: exit {}: {}{}",
-        ran.code,
-        ran.stdout,
-        ran.stderr
-    );
-    ran
+    world
+        .bounded(&mut command)
+        .ended_well(format_args!("{context}: {words:?}"))
 }
 
 fn at_every_place(odd: Odd, commands: &[&[&str]]) {

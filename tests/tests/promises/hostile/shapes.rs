@@ -124,14 +124,9 @@ fn a_git_file_that_points_elsewhere_leads_to_an_answer() {
             &["sessions"],
             &["hooks", "status"],
         ] {
-            let ran = world.bounded(world.program_in(&place).args(words));
-            assert!(
-                matches!(ran.code, 0..=6),
-                "{context}: {words:?}: {} {}{}",
-                ran.code,
-                ran.stdout,
-                ran.stderr
-            );
+            world
+                .bounded(world.program_in(&place).args(words))
+                .ended_well(format_args!("{context}: {words:?}"));
             let changed =
                 crate::look::differences(&before, &crate::look::look(&victim, &|_| false));
             assert!(changed.is_empty(), "{context}: {words:?}: {changed:#?}");

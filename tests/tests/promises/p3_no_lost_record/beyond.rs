@@ -113,13 +113,9 @@ fn a_kill_while_a_task_begins_or_ends_in_the_background_loses_nothing_that_was_s
                 .unwrap_or_else(|| panic!("{point}: {}", ran.stdout))
                 .to_owned();
             assert!(listed.to_string().contains(&id), "{point}: {listed}");
-            let waited = world.bounded(world.program().args(["bg", "wait", &id]));
-            assert!(
-                matches!(waited.code, 0..=6),
-                "{point}: {}{}",
-                waited.stdout,
-                waited.stderr
-            );
+            world
+                .bounded(world.program().args(["bg", "wait", &id]))
+                .ended_well(point);
             world.run(&["bg", "output", &id]).exits(0);
         }
         let name = format!("next-{number}");
