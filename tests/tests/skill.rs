@@ -132,8 +132,7 @@ fn settled_word(word: &str) -> String {
         && bare.bytes().any(|byte| byte.is_ascii_alphabetic())
         && bare
             .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-        && !bare.contains("v1");
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     if bare.is_empty() || !(is_hex || is_time || is_number || is_mixed) {
         return word.to_owned();
     }
