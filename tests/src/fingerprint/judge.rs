@@ -156,6 +156,13 @@ fn conversions(bytes: &[u8]) -> Vec<Vec<u8>> {
     let lines = |bytes: &[u8]| replaced(bytes, b"\r\n", b"\n");
     let ident = |bytes: &[u8]| replaced(bytes, b"$Id: x $", b"$Id$");
     let upper = |bytes: &[u8]| bytes.to_ascii_uppercase();
+    let decoded = |bytes: &[u8]| match bytes.strip_prefix(b"\xff\xfe") {
+        Some(text) => {
+            let units = text.chunks_exact(2).map(|two| u16::from_le_bytes([two[0], two[1]]));
+            String::from_utf16_lossy(&units.collect::<Vec<u16>>()).into_bytes()
+        }
+        None => bytes.to_vec(),
+    };
     let own = |bytes: &[u8]| {
         bytes
             .iter()
@@ -169,7 +176,7 @@ fn conversions(bytes: &[u8]) -> Vec<Vec<u8>> {
             .collect()
     };
     type Step<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
-    let steps: [Step<'_>; 4] = [&upper, &own, &lines, &ident];
+    let steps: [Step<'_>; 5] = [&upper, &own, &decoded, &lines, &ident];
     let mut all = vec![bytes.to_vec()];
     for step in steps {
         let more: Vec<Vec<u8>> = all.iter().map(|bytes| step(bytes)).collect();
