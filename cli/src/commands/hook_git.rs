@@ -3,10 +3,10 @@ use std::ffi::OsString;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use takeup_core::engine::Caller;
 use takeup_core::env::Env;
 use takeup_core::error::{Exit, Explain as _};
 use takeup_core::hooks::{self, HookError, Means};
-use takeup_core::ids::SessionRef;
 use takeup_core::ledger::Ledger;
 use takeup_core::process;
 use takeup_core::repository::discover;
@@ -59,13 +59,6 @@ fn hear(event: String, args: Vec<OsString>, env: &Env) -> Exit {
     }
 }
 
-/// Returns the session that the variables of an agent name.
-fn session_of(env: &Env) -> Option<SessionRef> {
-    crate::agents::all()
-        .iter()
-        .find_map(|agent| Some(SessionRef::new(agent.id(), agent.session_of(env)?)))
-}
-
 fn record(env: &Env, event: &str, args: &[OsString]) -> bool {
     let means = Means {
         env,
@@ -73,7 +66,8 @@ fn record(env: &Env, event: &str, args: &[OsString]) -> bool {
         clock: &SystemClock,
         settings: &|| crate::settings::load(env).settings,
     };
-    let heard = match hooks::record(&means, event, args, session_of(env).as_ref()) {
+    let named = Caller::by_environment(env, &crate::agents::all());
+    let heard = match hooks::record(&means, event, args, named.as_ref()) {
         Ok(Some(heard)) => heard,
         Ok(None) => return true,
         Err(error) => {

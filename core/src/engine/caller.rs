@@ -1,5 +1,7 @@
 //! Who calls: the session and the process that stands for it.
 use super::{Engine, EngineError};
+use crate::agent::Agent;
+use crate::env::Env;
 use crate::ids::{AgentId, SessionId, SessionRef};
 use crate::ledger::Actor;
 use crate::process::{self, ProcessIdentity};
@@ -44,7 +46,7 @@ impl Caller {
             ),
         };
         Ok(Self {
-            session: Self::session(engine, session, agent)?,
+            session: Self::session(engine.env, engine.agents, session, agent)?,
             process,
             process_named,
             ancestors,
@@ -61,31 +63,36 @@ impl Caller {
         )
     }
 
+    /// Returns the session that the environment names: `TAKEUP_SESSION`, or an agent's own variable.
+    pub fn by_environment(env: &Env, agents: &[Box<dyn Agent>]) -> Option<SessionRef> {
+        Self::session(env, agents, None, None).ok().flatten()
+    }
+
     fn session(
-        engine: &Engine<'_>,
+        env: &Env,
+        agents: &[Box<dyn Agent>],
         session: Option<&str>,
         agent: Option<&str>,
     ) -> Result<Option<SessionRef>, EngineError> {
         let by_agent = || {
-            engine.agents.iter().find_map(|agent| {
+            agents.iter().find_map(|agent| {
                 agent
-                    .session_of(engine.env)
+                    .session_of(env)
                     .map(|id| SessionRef::new(agent.id(), id))
             })
         };
         let agent = agent
-            .or_else(|| engine.env.text("TAKEUP_AGENT"))
+            .or_else(|| env.text("TAKEUP_AGENT"))
             .map(AgentId::new)
             .transpose()?;
-        let Some(text) = session.or_else(|| engine.env.text("TAKEUP_SESSION")) else {
+        let Some(text) = session.or_else(|| env.text("TAKEUP_SESSION")) else {
             return Ok(match (by_agent(), agent) {
                 (Some(found), Some(agent)) => Some(SessionRef::new(agent, found.id)),
                 (found, _) => found,
             });
         };
         if let Some((name, id)) = text.split_once(':')
-            && let Some(known) = engine
-                .agents
+            && let Some(known) = agents
                 .iter()
                 .map(|agent| agent.id())
                 .find(|known| known.as_str() == name)

@@ -1,4 +1,5 @@
 //! What a hook saw: one line in the ledger, in little time, and nothing where takeup is not used.
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
@@ -6,7 +7,7 @@ use std::time::Duration;
 use super::{EVENTS, HookError, are_off};
 use crate::env::Env;
 use crate::fingerprint::{self, Options};
-use crate::ids::{Fingerprint, Oid, SessionRef};
+use crate::ids::{Fingerprint, Oid, SessionRef, WorktreeId};
 use crate::ledger::{Actor, Change, InstalledHook, Ledger, State, TransactError, Transition};
 use crate::observation::Observation;
 use crate::process::{ProcessIdentity, Processes, ancestors};
@@ -70,8 +71,8 @@ impl Means<'_> {
 
 /// Records what the git hook `event` saw.
 ///
-/// `args` are the hook's own arguments. `by_environment` is the session that the variables of an agent name; it counts
-/// where the process table shows nobody and the ledger knows that session as open. Returns `None`, and has made nothing,
+/// `args` are the hook's own arguments. `by_environment` is the session that the environment names; what it counts for is
+/// said at [`attribute`]. Returns `None`, and has made nothing,
 /// where hooks are turned off and in a repository that does not use takeup.
 ///
 /// The content of a small tree is looked at at once; that look is provisional, since hook managers put a part of the tree
@@ -129,7 +130,12 @@ pub fn record(
     let ledger = Ledger::at(place.state()).during(format!("hook git {event}"));
     let written = ledger.transact_in_passing(clock, PATIENCE, |view| {
         let mut observation = observed;
-        observation.by = attribute(&view.state, &chain, by_environment);
+        observation.by = attribute(
+            &view.state,
+            &observation.worktree_id,
+            &chain,
+            by_environment,
+        );
         observation.pending = observation.fingerprint.is_none() || observation.by.is_some();
         let transition = transition(&view.state, &observation);
         // The recorder also moves closed tasks out of what every hook has to read.
@@ -175,8 +181,14 @@ fn transition(state: &State, observation: &Observation) -> Transition {
 
 /// Finds out whose doing it was: the session of the nearest ancestor that the ledger knows as the process of an open
 /// session. `chain` begins with the process itself. `None` is a person.
+///
+/// One process may stand for several sessions: an agent's server, a new conversation in the same program, a terminal. Then
+/// it is the one that the environment names, else the only one that works in `worktree`, else the only one at all. Where
+/// that leaves several, it is nobody's: a session's record does not move on by what another may have done. Where the process
+/// table shows nobody, the environment counts for an open session that has no process of its own.
 pub fn attribute(
     state: &State,
+    worktree: &WorktreeId,
     chain: &[ProcessIdentity],
     by_environment: Option<&SessionRef>,
 ) -> Option<SessionRef> {
@@ -186,26 +198,41 @@ pub fn attribute(
             .values()
             .flat_map(|entry| &entry.identities)
             .filter(|identity| !identity.status.is_closed() && identity.closing.is_none())
-            .map(|identity| (&identity.session, identity.process.as_ref()));
+            .map(|one| (&one.session, one.process.as_ref(), &one.place));
         let sessions = state
             .sessions
             .iter()
             .filter(|session| session.closing.is_none())
-            .map(|session| (&session.session, session.process.as_ref()));
+            .map(|one| (&one.session, one.process.as_ref(), &one.place));
         identities.chain(sessions)
     };
     for ancestor in chain.iter().skip(1) {
-        let found = open()
-            .find(|(_, process)| process.is_some_and(|process| process.is(ancestor)))
-            .map(|(session, _)| session.clone());
-        if found.is_some() {
-            return found;
+        let mut here = BTreeSet::new();
+        let mut anywhere = BTreeSet::new();
+        for (session, process, place) in open() {
+            if process.is_some_and(|process| process.is(ancestor)) {
+                anywhere.insert(session);
+                if &place.worktree_id == worktree {
+                    here.insert(session);
+                }
+            }
         }
+        if anywhere.is_empty() {
+            continue;
+        }
+        let named = by_environment.filter(|named| anywhere.contains(named));
+        let only = |some: BTreeSet<&SessionRef>| {
+            let mut some = some.into_iter();
+            some.next().filter(|_| some.next().is_none()).cloned()
+        };
+        return named
+            .cloned()
+            .or_else(|| only(if here.is_empty() { anywhere } else { here }));
     }
     by_environment
         .filter(|named| {
             // A session with a process of its own would have been found above, were it the caller.
-            open().any(|(session, process)| session == *named && process.is_none())
+            open().any(|(session, process, _)| session == *named && process.is_none())
         })
         .cloned()
 }

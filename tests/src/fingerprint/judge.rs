@@ -158,7 +158,9 @@ fn conversions(bytes: &[u8]) -> Vec<Vec<u8>> {
     let upper = |bytes: &[u8]| bytes.to_ascii_uppercase();
     let decoded = |bytes: &[u8]| match bytes.strip_prefix(b"\xff\xfe") {
         Some(text) => {
-            let units = text.chunks_exact(2).map(|two| u16::from_le_bytes([two[0], two[1]]));
+            let units = text
+                .chunks_exact(2)
+                .map(|two| u16::from_le_bytes([two[0], two[1]]));
             String::from_utf16_lossy(&units.collect::<Vec<u16>>()).into_bytes()
         }
         None => bytes.to_vec(),

@@ -124,6 +124,44 @@ fn a_commit_of_a_second_session_is_its_own() {
     assert_eq!(first.latest, left);
 }
 
+/// A new conversation in the same program, sessions of one server, two tasks at one terminal.
+#[test]
+fn a_commit_in_a_process_of_two_sessions_is_the_named_one_s_or_nobody_s() {
+    for (named, whose) in [(None, None), (Some("s2"), Some("s2"))] {
+        let scratch = installed();
+        let begin = "git-takeup start other --session s2 --pid $$ >/dev/null\necho x > x.txt\ngit add x.txt";
+        let name = named.map_or(String::new(), |name| format!("TAKEUP_SESSION={name} "));
+        session(&scratch, &format!("{begin}\n{name}git commit -q -m x"));
+        let after = settled(&scratch.repo());
+        let by = after.observations[0].by.as_ref();
+        assert_eq!(by.map(|by| by.id.as_str()), whose);
+        let moved_on: Vec<&str> = after
+            .tasks
+            .values()
+            .flat_map(|entry| &entry.identities)
+            .filter(|identity| {
+                let latest = identity.latest.as_ref().unwrap();
+                latest.provenance.event == ProvenanceEvent::GitHook
+            })
+            .map(|identity| identity.session.id.as_str())
+            .collect();
+        assert_eq!(moved_on, Vec::from_iter(whose));
+    }
+}
+
+#[test]
+fn a_commit_in_another_work_tree_is_that_of_the_session_there() {
+    let scratch = installed();
+    session(
+        &scratch,
+        "git worktree add -q ../linked\ncd ../linked\n\
+         git-takeup start other --session s2 --pid $$ >/dev/null\ngit commit -q --allow-empty -m x",
+    );
+    let after = settled(&scratch.repo());
+    let last = after.observations.last().unwrap();
+    assert_eq!(last.by.as_ref().unwrap().id.as_str(), "s2");
+}
+
 /// Within one commit a manager parks the unstaged part; the session's record holds the whole.
 #[test]
 fn a_session_s_record_never_holds_a_tree_that_was_parked_while_hooks_ran() {
