@@ -247,7 +247,12 @@ fn reason(code: ReasonCode, message: impl Into<String>) -> Reason {
 /// Judges one identity (`docs/concepts.md`, Verdicts): the first rule that holds gives the verdict, every further one is listed.
 pub fn judge(facts: &Facts) -> Judgement {
     let mut found: Vec<(Verdict, Reason)> = Vec::new();
-    let gates = [place(facts), closed(facts), review(facts), live(facts)];
+    let gates = [
+        place(facts.whereabouts),
+        closed(facts),
+        review(facts),
+        live(facts),
+    ];
     found.extend(gates.into_iter().flatten());
     found.extend(content(facts));
     let verdict = found
@@ -258,8 +263,16 @@ pub fn judge(facts: &Facts) -> Judgement {
     Judgement { verdict, reasons }
 }
 
-fn place(facts: &Facts) -> Option<(Verdict, Reason)> {
-    let (code, message) = match facts.whereabouts {
+/// Judges by the place alone; `None` at the same place.
+pub(crate) fn misplaced(whereabouts: Whereabouts) -> Option<Judgement> {
+    place(whereabouts).map(|(verdict, reason)| Judgement {
+        verdict,
+        reasons: vec![reason],
+    })
+}
+
+fn place(whereabouts: Whereabouts) -> Option<(Verdict, Reason)> {
+    let (code, message) = match whereabouts {
         Whereabouts::Same => return None,
         Whereabouts::OtherRepository => (
             ReasonCode::OtherRepository,

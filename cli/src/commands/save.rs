@@ -53,11 +53,20 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         |print| print.chars().take(10).collect(),
     );
     let summary = match (saved.wrote, saved.ended) {
+        _ if saved.deferred.is_some() => {
+            format!("{}: the content stays recorded as it was", tasks.join(", "))
+        }
         (true, true) => format!("saved {}; the session ended", tasks.join(", ")),
         (true, false) => format!("saved {} at content {print}", tasks.join(", ")),
         (false, _) => format!("{}: nothing changed since it was saved", tasks.join(", ")),
     };
     let mut text = summary.clone();
+    if let Some(why) = &saved.deferred {
+        text.push_str(&format!(
+            "\n{} {why}; save again when it is over",
+            paint(YELLOW, "warning:")
+        ));
+    }
     if let Some(why) = &saved.incomplete {
         text.push_str(&format!(
             "\n{} the tree could not be seen whole ({why}); the task can only be taken up as stale",

@@ -247,7 +247,7 @@ fn follow(
             open_effects: Some(session.open_effects.clone()),
             ..SaveRequest::default()
         };
-        return saved_identity(identity, look, &request, caller, at);
+        return saved_identity(identity, Some(look), &request, caller, at);
     }
     let mut next = identity.clone();
     next.open_effects.clone_from(&session.open_effects);

@@ -3,6 +3,7 @@ use super::{Caller, Choice, EngineError, Site};
 use crate::identity::Identity;
 use crate::ids::{SessionRef, TaskId};
 use crate::ledger::{State, TaskEntry};
+use crate::verdict::{Whereabouts, misplaced};
 
 /// Finds a task by its id, its title, or the beginning of its id where that is enough.
 pub(super) fn task<'a>(state: &'a State, text: &str) -> Result<&'a TaskEntry, EngineError> {
@@ -44,8 +45,30 @@ pub(super) fn names(text: &str, session: &SessionRef) -> bool {
 }
 
 /// Finds the open identities that the caller works on here: of the session that was named, else of the session whose
-/// process is above the caller, else the only one there is.
+/// process is above the caller, else the only one there is. In a copy of the place they are not the caller's: what is
+/// recorded of them would be taken for the original's.
 pub(super) fn own<'a>(
+    site: &'a Site,
+    state: &'a State,
+    caller: &Caller,
+    task_text: Option<&str>,
+) -> Result<Vec<&'a Identity>, EngineError> {
+    let found = named(site, state, caller, task_text)?;
+    for identity in &found {
+        let whereabouts = site.whereabouts(&identity.place)?;
+        if whereabouts == Whereabouts::Copied
+            && let Some(judgement) = misplaced(whereabouts)
+        {
+            return Err(EngineError::Refused {
+                task_id: identity.task_id.clone(),
+                judgement,
+            });
+        }
+    }
+    Ok(found)
+}
+
+fn named<'a>(
     site: &'a Site,
     state: &'a State,
     caller: &Caller,

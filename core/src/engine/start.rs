@@ -273,6 +273,9 @@ pub struct Saved {
     /// Why the look was incomplete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub incomplete: Option<String>,
+    /// Why nothing was recorded of the content: a commit runs its hooks, and what is not staged may be put away meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deferred: Option<String>,
     /// Something was written; the same content saved twice writes nothing.
     pub wrote: bool,
     /// The session said that it ends.
@@ -293,18 +296,27 @@ pub fn save(engine: &Engine<'_>, request: &SaveRequest) -> Result<Saved, EngineE
         reason: request.reason.as_deref().map(|reason| engine.mask(reason)),
         ..request.clone()
     };
-    let look = site.look(engine, true, false)?;
+    let deferred = caller.commit_above(engine).map(|git| {
+        format!("a commit runs its hooks (git, pid {}), and what is not staged may be put away meanwhile", git.pid)
+    });
+    let look = match deferred {
+        Some(_) => None,
+        None => Some(site.look(engine, true, false)?),
+    };
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         let own = select::own(&site, &view.state, &caller, request.task.as_deref())?;
         let mut changes = Vec::new();
         let mut saved = Vec::new();
         for identity in own {
-            let mut next = saved_identity(identity, &look, request, &caller, at)?;
-            if next.is_none() && view.state.is_doubtful(identity) {
+            let mut next = saved_identity(identity, look.as_ref(), request, &caller, at)?;
+            if let Some(look) = &look
+                && next.is_none()
+                && view.state.is_doubtful(identity)
+            {
                 // What the session says anew lifts the doubt that damage raised.
                 let mut again = identity.clone();
-                again.latest = Some(record(&look, ProvenanceEvent::Save, at, &identity.session));
+                again.latest = Some(record(look, ProvenanceEvent::Save, at, &identity.session));
                 again.updated_at = at;
                 again.revision += 1;
                 next = Some(again);
@@ -343,49 +355,46 @@ pub fn save(engine: &Engine<'_>, request: &SaveRequest) -> Result<Saved, EngineE
             .iter()
             .map(|(identity, title)| IdentityView::of(identity, title))
             .collect(),
-        fingerprint: look.record.fingerprint.as_ref().map(ToString::to_string),
-        incomplete: look.record.incomplete,
+        fingerprint: look
+            .as_ref()
+            .and_then(|look| look.record.fingerprint.as_ref())
+            .map(ToString::to_string),
+        incomplete: look.and_then(|look| look.record.incomplete),
+        deferred,
         wrote: committed.wrote,
         ended: request.end,
     })
 }
 
-/// Returns the identity after a save, or `None` where nothing is new.
+/// Returns the identity after a save, or `None` where nothing is new. Without a look the content stays as it was left.
 pub(super) fn saved_identity(
     identity: &Identity,
-    look: &Look,
+    look: Option<&Look>,
     request: &SaveRequest,
     caller: &Caller,
     at: Time,
 ) -> Result<Option<Identity>, EngineError> {
-    let same_content = identity
-        .latest
-        .as_ref()
-        .is_some_and(|latest| latest.tree.same_content(&look.record));
-    let event = if same_content {
-        Event::SavedUnchanged
-    } else {
-        Event::SavedChanged
-    };
-    let status =
-        status::apply(identity.status, event).map_err(|refusal| EngineError::Transition {
-            task_id: identity.task_id.clone(),
-            refusal,
-        })?;
-    let provisional = identity
-        .latest
-        .as_ref()
-        .is_some_and(|latest| latest.provenance.provisional);
-    let same_record = identity
-        .latest
-        .as_ref()
-        .is_some_and(|latest| latest.tree == look.record)
-        && same_content;
     let mut next = identity.clone();
-    next.status = status;
-    if !same_record || provisional {
-        let event = request.event.unwrap_or(ProvenanceEvent::Save);
-        next.latest = Some(record(look, event, at, &identity.session));
+    if let Some(look) = look {
+        let latest = identity.latest.as_ref();
+        let same_content = latest.is_some_and(|latest| latest.tree.same_content(&look.record));
+        let event = if same_content {
+            Event::SavedUnchanged
+        } else {
+            Event::SavedChanged
+        };
+        next.status =
+            status::apply(identity.status, event).map_err(|refusal| EngineError::Transition {
+                task_id: identity.task_id.clone(),
+                refusal,
+            })?;
+        let same_record = latest.is_some_and(|latest| {
+            latest.tree == look.record && same_content && !latest.provenance.provisional
+        });
+        if !same_record {
+            let event = request.event.unwrap_or(ProvenanceEvent::Save);
+            next.latest = Some(record(look, event, at, &identity.session));
+        }
     }
     if caller.process_named
         || (next.process.is_none() && caller.session.as_ref() == Some(&identity.session))

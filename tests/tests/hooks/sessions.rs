@@ -185,3 +185,32 @@ fn a_session_s_record_never_holds_a_tree_that_was_parked_while_hooks_ran() {
     assert_eq!(scratch.git(&["status", "--porcelain"]), " M a.txt");
     assert_eq!(verdict(&scratch), "resume-verification");
 }
+
+/// The same, where a hook of the user's own saves while the unstaged part is away.
+#[test]
+fn what_a_hook_of_a_commit_saves_is_not_the_content() {
+    for call in ["git takeup", "git-takeup", "exec git takeup"] {
+        let scratch = Scratch::new(PROGRAM);
+        script(
+            &hooks_folder(&scratch).join("pre-commit"),
+            &format!(
+                "#!/bin/sh\nset -e\ngit stash push -q --keep-index\n\
+                 ({call} save --session s1) > ../said 2>&1\ngit stash pop -q\n"
+            ),
+        );
+        scratch
+            .takeup(&["start", "the task", "--session", "s1"])
+            .exits(0);
+        scratch.write("b.txt", "staged\n");
+        scratch.git(&["add", "b.txt"]);
+        scratch.write("a.txt", "unstaged\n");
+        scratch.takeup(&["save", "--session", "s1"]).exits(0);
+        let left = identity(&scratch).latest;
+        scratch.git(&["commit", "-q", "-m", "half"]);
+        let said = fs::read_to_string(scratch.path().join("said")).unwrap();
+        assert!(said.contains("a commit runs its hooks"), "{call}: {said}");
+        assert_eq!(identity(&scratch).latest, left, "{call}");
+        scratch.git(&["checkout", "-q", "--", "a.txt"]);
+        assert_eq!(verdict(&scratch), "stale-task");
+    }
+}

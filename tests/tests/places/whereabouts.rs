@@ -141,3 +141,25 @@ fn a_work_tree_that_was_made_anew_in_its_place_takes_its_tasks_over_on_request()
         "stale-task"
     );
 }
+
+/// The copy of a linked work tree shares the ledger with the original.
+#[test]
+fn nothing_is_recorded_for_the_original_from_its_copy() {
+    let scratch = Scratch::new(PROGRAM);
+    let (original, copied) = (scratch.path().join("w"), scratch.path().join("copy"));
+    scratch.git(&["worktree", "add", "-q", original.to_str().unwrap()]);
+    leave(&scratch, &original, "here", "s1");
+    copy(&original, &copied);
+    fs::write(copied.join("new.txt"), "new\n").unwrap();
+    for words in [
+        &["save", "--session", "s1"][..],
+        &["note", "text", "--session", "s1"],
+        &["check", "--session", "s1", "--", "true"],
+        &["abandon", "here", "--session", "s1"],
+    ] {
+        let ran = scratch.takeup_in(&copied, words);
+        assert_eq!(ran.code, 1, "{words:?}: {}{}", ran.stdout, ran.stderr);
+        assert!(ran.stderr.contains("this is a copy"), "{}", ran.stderr);
+    }
+    assert_eq!(verdict(&scratch, &original), "resume-verification");
+}
