@@ -16,8 +16,11 @@
 //! - Hooks named in the configuration are tested with a stand-in for git 2.54, and with a real one where a variable names it.
 //! - A kept hook sees `.takeup-kept` at the end of its own name. Where its text asks for its name it is not kept; the
 //!   answer says what to add by hand.
+//! - The files of hook managers are read as lines: an entry that YAML writes in an unusual form, or that a file beside the
+//!   usual one overrides, may be judged wrongly.
 //! - The input of `post-rewrite` is not read: which commits became which is not recorded, only where HEAD was and is.
 mod apply;
+mod by_hand;
 mod leftovers;
 mod manager;
 mod plan;
@@ -29,8 +32,9 @@ mod stub;
 mod tests;
 
 pub use self::apply::apply;
+pub use self::by_hand::ByHand;
 pub use self::leftovers::temporary_files;
-pub use self::manager::{ByHand, Manager};
+pub use self::manager::Manager;
 pub use self::plan::{Change, Installation, Outcome, Plan, Seen, plan_install, plan_uninstall};
 pub use self::record::{Heard, Means, attribute, record};
 pub use self::recorder::{

@@ -157,9 +157,14 @@ fn reply(findings: Vec<Finding>, mended: Vec<Mended>) -> Reply {
             let _: std::fmt::Result = writeln!(text, "{head}  {line}");
         }
         if let Some(advice) = &finding.advice {
-            let advice = text::clean(advice, 600);
-            for line in printer::field("", column, &advice).lines() {
+            let advice = text::clean(advice, 2000);
+            // A sentence, and below it what is to be copied as it stands.
+            let (sentence, to_copy) = advice.split_once('\n').unwrap_or((&advice, ""));
+            for line in printer::field("", column, sentence).lines() {
                 let _: std::fmt::Result = writeln!(text, "      {}", paint(printer::DIM, line));
+            }
+            for line in to_copy.lines() {
+                let _: std::fmt::Result = writeln!(text, "{}", paint(printer::DIM, line));
             }
         }
     }

@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use takeup_core::error::Exit;
 use takeup_core::hooks::{
-    self, Change, HookError, HookState, HookStatus, Installation, Outcome, Plan, Seen, UnseenMove,
+    self, ByHand, Change, HookError, HookState, HookStatus, Installation, Outcome, Plan, Seen,
+    UnseenMove,
 };
 use takeup_core::ledger::{self, Actor, InstalledHook, Ledger, State, TransactError, Transition};
 use takeup_core::paths::{text_of_bytes, text_of_path};
@@ -197,7 +198,7 @@ fn install(
     };
     if by_hand == all {
         let mut failure = Failure::new("hooks-managed", Exit::No, summary);
-        failure.hint = Some(by_hand_text(&plan));
+        failure.hint = Some(by_hand_text(to_do(&plan)));
         failure.data = serde_json::to_value(edit_data(&plan, edit.dry_run)).ok();
         return Err(failure);
     }
@@ -363,7 +364,7 @@ fn edit_reply(plan: &Plan, dry_run: bool, summary: String) -> Reply {
         }
         let _: std::fmt::Result = write!(text, "{}", printer::table(&rows));
     }
-    text.push_str(&by_hand_text(plan));
+    text.push_str(&by_hand_text(to_do(plan)));
     for note in &plan.notes {
         let _: std::fmt::Result = writeln!(text, "{} {note}", paint(printer::YELLOW, "note:"));
     }
@@ -401,27 +402,28 @@ fn outcome_row(outcome: &Outcome) -> Vec<String> {
     vec![event.clone(), word, place]
 }
 
-/// Says what to add where, each file once where the same line serves.
-fn by_hand_text(plan: &Plan) -> String {
+/// Says what is to be done by hand.
+fn by_hand_text<'a>(all: impl IntoIterator<Item = &'a ByHand>) -> String {
     let mut text = String::new();
-    for outcome in &plan.outcomes {
-        let Outcome::ByHand { what, .. } = outcome else {
-            continue;
-        };
+    for what in all {
         if what.done {
             continue;
         }
-        let _: std::fmt::Result = writeln!(
-            text,
-            "add to {} ({}):",
-            what.file.display(),
-            what.manager.name()
-        );
-        for line in what.add.lines() {
-            let _: std::fmt::Result = writeln!(text, "  {}", paint(printer::CYAN, line));
+        if let Some(obstacle) = &what.obstacle {
+            let _: std::fmt::Result = writeln!(text, "it does not run: {obstacle}");
+        }
+        for line in what.text().lines() {
+            let _: std::fmt::Result = writeln!(text, "{}", paint(printer::CYAN, line));
         }
     }
     text
+}
+
+fn to_do(plan: &Plan) -> impl Iterator<Item = &ByHand> {
+    plan.outcomes.iter().filter_map(|outcome| match outcome {
+        Outcome::ByHand { what, .. } => Some(what),
+        _ => None,
+    })
 }
 
 fn change_text(change: &Change) -> String {
@@ -494,7 +496,25 @@ fn status(repository: &Repository, version: GitVersion) -> Result<Reply, Failure
                 .unwrap_or_default()
         );
     }
+    text.push_str(&by_hand_text(found.iter().filter_map(
+        |hook| match &hook.state {
+            HookState::Missing { what } => Some(what),
+            _ => None,
+        },
+    )));
+    for hook in &found {
+        if let HookState::NotRun { run, .. } = &hook.state
+            && !run.is_empty()
+        {
+            let _: std::fmt::Result =
+                writeln!(text, "run:\n{}", paint(printer::CYAN, run.join("\n")));
+        }
+    }
     let all = running == found.len();
+    // What a person has to do is said; only the rest does an installation help.
+    let helps = found
+        .iter()
+        .any(|hook| matches!(hook.state, HookState::Absent | HookState::Displaced { .. }));
     let reply = Reply::new(
         summary,
         &StatusData {
@@ -504,12 +524,12 @@ fn status(repository: &Repository, version: GitVersion) -> Result<Reply, Failure
         },
     )
     .human(text);
-    Ok(if all {
-        reply
-    } else {
-        reply
+    Ok(match (all, helps) {
+        (true, _) => reply,
+        (false, false) => reply.exit(Exit::No),
+        (false, true) => reply
             .exit(Exit::No)
-            .next(Next::new("install", "git takeup hooks install"))
+            .next(Next::new("install", "git takeup hooks install")),
     })
 }
 
@@ -546,6 +566,6 @@ fn state_text(state: &HookState) -> (String, String) {
                 |since| format!("by {by}, since {since}"),
             ),
         ),
-        HookState::NotRun { why } => (paint(printer::RED, "does not run"), why.clone()),
+        HookState::NotRun { why, .. } => (paint(printer::RED, "does not run"), why.clone()),
     }
 }

@@ -316,7 +316,7 @@ pub(super) fn hooks(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
                     "{} manages it and does not call takeup",
                     what.manager.name()
                 ),
-                format!("add to {}: {}", what.file.display(), what.add),
+                what.text(),
             ),
             HookState::Displaced { by, since } => (
                 match since {
@@ -326,9 +326,14 @@ pub(super) fn hooks(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
                 "look at what took its place; put it back with: git takeup hooks install"
                     .to_owned(),
             ),
-            HookState::NotRun { why } => (
+            HookState::NotRun { why, run } => (
                 format!("it is there and does not run: {why}"),
-                "git takeup hooks install, or take the obstacle away".to_owned(),
+                if run.is_empty() {
+                    "take the obstacle away; whether it runs then says: git takeup hooks status"
+                        .to_owned()
+                } else {
+                    format!("run:\n{}", run.join("\n"))
+                },
             ),
         };
         found.push(Finding::warn(check, message).advice(advice));

@@ -1,12 +1,10 @@
 //! Programs that manage git hooks: they are recognised, and their files are left alone.
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bstr::ByteSlice as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::stub;
-use crate::files::read_bounded;
 use crate::repository::{ConfigScope, Place};
 
 /// Who manages a hook.
@@ -45,20 +43,6 @@ impl Manager {
             Self::Own => "a hook that cannot be joined",
         }
     }
-}
-
-/// What a person has to add so that a hook runs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ByHand {
-    /// Who manages the hook.
-    pub manager: Manager,
-    /// The file to add to; it need not exist.
-    pub file: PathBuf,
-    /// What to add.
-    pub add: String,
-    /// Whether it is there already.
-    pub done: bool,
 }
 
 /// Tells who manages the folder in which git looks for hooks, if it is not ours to put files into.
@@ -104,74 +88,4 @@ pub(super) fn of_hook(content: &[u8]) -> Option<Manager> {
     } else {
         None
     }
-}
-
-/// Says what to add where so that `event` reaches us, and whether it is there.
-pub(super) fn by_hand(manager: Manager, place: &Place, folder: &Path, event: &str) -> ByHand {
-    let root = &place.root;
-    let line = stub::line(event);
-    let (file, add) = match manager {
-        Manager::Husky => (root.join(".husky").join(event), line),
-        Manager::Lefthook => (
-            first_there(root, &["lefthook.yml", ".lefthook.yml", "lefthook.yaml"]),
-            format!(
-                "{event}:\n  jobs:\n    - name: takeup\n      run: \"{}\"",
-                stub::line_without_arguments(event)
-            ),
-        ),
-        Manager::PreCommit | Manager::Prek => (
-            root.join(".pre-commit-config.yaml"),
-            format!(
-                "repos:\n  - repo: local\n    hooks:\n      - id: takeup-{event}\n        name: takeup\n        language: system\n        entry: git-takeup hook git {event}\n        stages: [{event}]\n        always_run: true\n        pass_filenames: false"
-            ),
-        ),
-        Manager::Overcommit => (
-            root.join(".overcommit.yml"),
-            format!(
-                "{}:\n  Takeup:\n    enabled: true\n    required_executable: git-takeup\n    command: ['git-takeup', 'hook', 'git', '{event}']",
-                overcommit_name(event)
-            ),
-        ),
-        Manager::UserHooksPath | Manager::TreeHooksPath | Manager::Own => {
-            (folder.join(event), line)
-        }
-    };
-    let done = read_bounded(&file, 4 << 20)
-        .ok()
-        .flatten()
-        .is_some_and(|content| {
-            stub::calls_us(&content, event) || overcommit_calls(&content, event)
-        });
-    ByHand {
-        manager,
-        file,
-        add,
-        done,
-    }
-}
-
-fn overcommit_calls(content: &[u8], event: &str) -> bool {
-    content.contains_str(format!("'hook', 'git', '{event}'"))
-}
-
-fn first_there(root: &Path, names: &[&str]) -> PathBuf {
-    names
-        .iter()
-        .map(|name| root.join(name))
-        .find(|file| file.exists())
-        .unwrap_or_else(|| root.join(names.first().unwrap_or(&"")))
-}
-
-/// Writes `post-commit` as `PostCommit`.
-fn overcommit_name(event: &str) -> String {
-    event
-        .split('-')
-        .map(|word| {
-            let mut chars = word.chars();
-            chars
-                .next()
-                .map(|first| first.to_ascii_uppercase().to_string() + chars.as_str())
-                .unwrap_or_default()
-        })
-        .collect()
 }

@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::manager::{self, ByHand, Manager};
+use super::by_hand::{ByHand, by_hand};
+use super::manager::{self, Manager};
 use super::{EVENTS, HookError, leftovers, stub};
 use crate::env::Env;
 use crate::files::{FileError, read_bounded};
@@ -400,14 +401,14 @@ fn into_folder(
         if let Some(manager) = by {
             plan.outcomes.push(Outcome::ByHand {
                 event: event.to_owned(),
-                what: manager::by_hand(manager, place, &folder.path, event),
+                what: by_hand(manager, place, &folder.path, event),
             });
             continue;
         }
         let Some((mut changes, after)) = into_file(&path, &seen, event, program)? else {
             plan.outcomes.push(Outcome::ByHand {
                 event: event.to_owned(),
-                what: manager::by_hand(Manager::Own, place, &folder.path, event),
+                what: by_hand(Manager::Own, place, &folder.path, event),
             });
             continue;
         };

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::manager::{self, ByHand};
+use super::by_hand::{ByHand, by_hand, has_live_call, quoted};
+use super::manager;
 use super::plan::{Folder, Seen, folder, kept_path, moved_ours};
 use super::{EVENTS, HookError, stub};
 use crate::ids::{Oid, WorktreeId};
@@ -72,6 +73,9 @@ pub enum HookState {
     NotRun {
         /// Why.
         why: String,
+        /// Commands after which it runs, where they are known.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        run: Vec<String>,
     },
 }
 
@@ -156,11 +160,21 @@ impl Looked<'_> {
             Seen::File { bytes, .. } => manager::of_hook(bytes),
             Seen::Link { .. } | Seen::Nothing | Seen::Other => None,
         });
-        let by_hand = manager.map(|manager| {
-            manager::by_hand(manager, repository.place(), &self.folder.path, self.event)
-        });
-        if let Some(what) = by_hand.as_ref().filter(|what| what.done) {
-            return Ok(HookState::ByHand { what: what.clone() });
+        let by_hand = manager
+            .map(|manager| by_hand(manager, repository.place(), &self.folder.path, self.event));
+        match &by_hand {
+            Some(what) if what.done => return Ok(HookState::ByHand { what: what.clone() }),
+            Some(ByHand {
+                obstacle: Some(why),
+                run,
+                ..
+            }) => {
+                return Ok(HookState::NotRun {
+                    why: why.clone(),
+                    run: run.clone(),
+                });
+            }
+            Some(_) | None => {}
         }
         if self.recorded.is_some() {
             return Ok(self.displaced(&path, &seen));
@@ -174,13 +188,14 @@ impl Looked<'_> {
         };
         if stub::find(bytes).is_none() {
             // A line of ours that a person put into a hook of their own.
-            if !stub::calls_us(bytes, self.event) || self.folder.manager.is_some() {
+            if !has_live_call(bytes, self.event) || self.folder.manager.is_some() {
                 return None;
             }
         }
         Some(if mode & 0o111 == 0 {
             HookState::NotRun {
                 why: format!("{} is not executable", path.display()),
+                run: vec![format!("chmod +x {}", quoted(path))],
             }
         } else {
             let kept = kept_path(path);
@@ -208,6 +223,7 @@ impl Looked<'_> {
         Some(if let Some(key) = off {
             HookState::NotRun {
                 why: format!("{key} is false"),
+                run: Vec::new(),
             }
         } else if self.version < GitVersion::CONFIG_HOOKS {
             HookState::NotRun {
@@ -215,6 +231,7 @@ impl Looked<'_> {
                     "git {} does not run hooks named in the configuration",
                     self.version
                 ),
+                run: Vec::new(),
             }
         } else {
             HookState::Installed {

@@ -119,30 +119,37 @@ pub(super) fn inserted(script: &[u8], event: &str, program: &str) -> Option<Vec<
 /// Tells whether lines can be put at the beginning of a script without changing what it does: it is text for a shell of
 /// the Bourne family, and does not hand itself to another interpreter, which would read our lines too.
 fn bears_insertion(script: &[u8]) -> bool {
-    if script.contains(&0) || script.contains(&b'\r') {
+    use bstr::ByteSlice as _;
+    if script.contains(&b'\r') || !is_shell(script) || script.trim().is_empty() {
+        return false;
+    }
+    if script.starts_with(b"#!") && !script.contains(&b'\n') {
+        return false;
+    }
+    !script.lines().any(|line| {
+        line.contains_str("exec") && (line.contains_str("$0") || line.contains_str("${0"))
+    })
+}
+
+/// Tells whether a script is text for a shell of the Bourne family; one that names no interpreter is.
+pub(super) fn is_shell(script: &[u8]) -> bool {
+    if script.contains(&0) {
         return false;
     }
     let Ok(text) = std::str::from_utf8(script) else {
         return false;
     };
     let first = text.lines().next().unwrap_or_default();
-    if let Some(interpreter) = first.strip_prefix("#!") {
-        let mut words = interpreter.split_whitespace();
-        let mut shell = words.next().unwrap_or_default();
-        if shell.ends_with("/env") {
-            shell = words.next().unwrap_or_default();
-        }
-        let name = shell.rsplit('/').next().unwrap_or_default();
-        if !matches!(name, "sh" | "bash" | "dash" | "ash" | "ksh" | "mksh") || !text.contains('\n')
-        {
-            return false;
-        }
-    } else if text.trim().is_empty() {
-        return false;
+    let Some(interpreter) = first.strip_prefix("#!") else {
+        return true;
+    };
+    let mut words = interpreter.split_whitespace();
+    let mut shell = words.next().unwrap_or_default();
+    if shell.ends_with("/env") {
+        shell = words.next().unwrap_or_default();
     }
-    !text
-        .lines()
-        .any(|line| line.contains("exec") && (line.contains("$0") || line.contains("${0")))
+    let name = shell.rsplit('/').next().unwrap_or_default();
+    matches!(name, "sh" | "bash" | "dash" | "ash" | "ksh" | "mksh")
 }
 
 /// Tells whether a script asks for the name it was called by: run under another name it would do something else.
@@ -256,22 +263,17 @@ fn joined_line(lines: &str, event: &str) -> String {
     format!("{text}takeup_hook {event}")
 }
 
-/// Returns the line to put into a hook that somebody else manages.
+/// Returns the line to put into a hook that somebody else manages. It fails never, is silent where the program is not there,
+/// and ends the program after two seconds, as the function does. No single quote is in it, so that it can stand between two.
 pub(super) fn line(event: &str) -> String {
-    format!("git-takeup hook git {event} \"$@\" </dev/null >/dev/null 2>&1 || :")
+    format!(
+        r#"(git-takeup hook git {event} "$@" & p=$!; (trap "kill \$s" TERM; sleep 2 & s=$!; wait $s && kill -9 $p) & w=$!; wait $p; kill $w) </dev/null >/dev/null 2>&1 || :"#
+    )
 }
 
 /// Returns the same line for a place that is handed no arguments.
 pub(super) fn line_without_arguments(event: &str) -> String {
     line(event).replace(" \"$@\"", "")
-}
-
-/// Tells whether a file of somebody else's calls us for an event.
-pub(super) fn calls_us(content: &[u8], event: &str) -> bool {
-    use bstr::ByteSlice as _;
-    ["git-takeup", "git takeup"]
-        .iter()
-        .any(|program| content.contains_str(format!("{program} hook git {event}")))
 }
 
 #[cfg(test)]

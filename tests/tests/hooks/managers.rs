@@ -242,3 +242,249 @@ fn a_displaced_hook_is_noticed_with_what_took_its_place() {
     scratch.takeup(&["hooks", "install"]).exits(0);
     scratch.takeup(&["hooks", "status"]).exits(0);
 }
+
+/// husky 9 as it leaves a repository: its own folder generated and ignored, our lines committed.
+fn husky() -> Scratch {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    let folder = scratch.repo().join(".husky");
+    scratch.git(&["config", "core.hooksPath", ".husky/_"]);
+    scratch.write(".husky/_/.gitignore", "*\n");
+    // What husky's own helper does.
+    scratch.write(
+        ".husky/_/h",
+        "s=$(dirname \"$(dirname \"$0\")\")/$(basename \"$0\")\n[ ! -f \"$s\" ] && exit 0\nsh -e \"$s\" \"$@\"\n",
+    );
+    for event in EVENTS {
+        script(
+            &folder.join("_").join(event),
+            "#!/usr/bin/env sh\n. \"$(dirname \"$0\")/h\"\n",
+        );
+    }
+    let refused = scratch
+        .takeup(&["hooks", "install", "--json"])
+        .exits(1)
+        .json();
+    for hook in refused["data"]["hooks"].as_array().unwrap() {
+        let file = hook["file"].as_str().unwrap();
+        fs::write(file, format!("{}\n", hook["add"].as_str().unwrap())).unwrap();
+    }
+    scratch.git(&["add", "-A"]);
+    scratch.git(&["commit", "-q", "-m", "husky"]);
+    assert_eq!(settled(&scratch.repo()).observations.len(), 1);
+    scratch.takeup(&["hooks", "status"]).exits(0);
+    scratch
+}
+
+fn hook_states(scratch: &Scratch, folder: &Path) -> Vec<(String, String)> {
+    let status = scratch
+        .takeup_in(folder, &["hooks", "status", "--json"])
+        .json();
+    let hooks = status["data"]["hooks"].as_array().unwrap();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    hooks
+        .iter()
+        .map(|hook| (text(&hook["state"]), text(&hook["why"])))
+        .collect()
+}
+
+/// The judge is git: what it does not run is not said to run.
+#[test]
+fn a_linked_work_tree_without_husky_s_own_folder_has_no_hooks() {
+    let scratch = husky();
+    let linked = scratch.path().join("linked");
+    scratch.git(&["worktree", "add", "-q", "../linked", "-b", "linked"]);
+    let before = state(&scratch.repo()).observations.len();
+    scratch.git_in(&linked, &["commit", "-q", "--allow-empty", "-m", "unseen"]);
+    assert_eq!(state(&scratch.repo()).observations.len(), before);
+    for (found, why) in hook_states(&scratch, &linked) {
+        assert_eq!(found, "not-run");
+        assert!(
+            why.contains("linked/.husky/_/post-") && why.contains("not there"),
+            "{why}"
+        );
+    }
+    scratch.takeup_in(&linked, &["hooks", "status"]).exits(1);
+    let refused = scratch
+        .takeup_in(&linked, &["hooks", "install", "--json"])
+        .exits(1)
+        .json();
+    assert_eq!(refused["error"]["code"], "hooks-managed");
+    let doctor = scratch.takeup_in(&linked, &["doctor", "--json"]).json();
+    assert_eq!(doctor["data"]["verdict"], "warn", "{doctor:#}");
+    // The one that has the folder is well.
+    scratch.takeup(&["hooks", "status"]).exits(0);
+}
+
+#[test]
+fn what_keeps_a_line_by_hand_from_running_is_said() {
+    let scratch = husky();
+    let generated = scratch.repo().join(".husky/_/post-commit");
+    let own = scratch.repo().join(".husky/post-commit");
+    let unseen = |expected: (&str, &str)| {
+        let before = state(&scratch.repo()).observations.len();
+        scratch.git_may_fail(
+            &scratch.repo(),
+            &["commit", "-q", "--allow-empty", "-m", "x"],
+        );
+        assert_eq!(state(&scratch.repo()).observations.len(), before);
+        let (found, why) = hook_states(&scratch, &scratch.repo()).remove(0);
+        assert_eq!(found, expected.0, "{why}");
+        assert!(why.contains(expected.1), "{why}");
+    };
+    let helper = scratch.repo().join(".husky/_/h");
+    fs::rename(&helper, scratch.path().join("h")).unwrap();
+    unseen(("not-run", "needs"));
+    fs::rename(scratch.path().join("h"), &helper).unwrap();
+    fs::set_permissions(&generated, fs::Permissions::from_mode(0o644)).unwrap();
+    unseen(("not-run", "is not executable"));
+    fs::remove_file(&generated).unwrap();
+    unseen(("not-run", "which is not there"));
+    script(&generated, "#!/usr/bin/env sh\n. \"$(dirname \"$0\")/h\"\n");
+    let line = fs::read_to_string(&own).unwrap();
+    fs::write(&own, format!("# {line}")).unwrap();
+    unseen(("missing", ""));
+    fs::write(&own, line).unwrap();
+    assert_eq!(hook_states(&scratch, &scratch.repo())[0].0, "by-hand");
+}
+
+/// husky 8: git runs the scripts in `.husky` themselves, so each has to be executable. What is advised is done to the letter.
+#[test]
+fn a_hook_that_git_runs_itself_has_to_be_executable() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    scratch.git(&["config", "core.hooksPath", ".husky"]);
+    scratch.write(".husky/post-checkout", "#!/usr/bin/env sh\n");
+    let refused = scratch
+        .takeup(&["hooks", "install", "--json"])
+        .exits(1)
+        .json();
+    for hook in refused["data"]["hooks"].as_array().unwrap() {
+        let file = hook["file"].as_str().unwrap();
+        let before = fs::read_to_string(file).unwrap_or_default();
+        fs::write(file, format!("{before}{}\n", hook["add"].as_str().unwrap())).unwrap();
+    }
+    for (found, why) in hook_states(&scratch, &scratch.repo()) {
+        assert_eq!(found, "not-run");
+        assert!(why.contains("not executable"), "{why}");
+    }
+    let status = scratch.takeup(&["hooks", "status", "--json"]).json();
+    for hook in status["data"]["hooks"].as_array().unwrap() {
+        shell(&scratch, hook["run"][0].as_str().unwrap());
+    }
+    scratch.takeup(&["hooks", "status"]).exits(0);
+    scratch.git(&["checkout", "-q", "-b", "side"]);
+    scratch.git(&["commit", "-q", "--allow-empty", "-m", "x"]);
+    let seen = settled(&scratch.repo()).observations;
+    assert_eq!(events(&seen), ["post-checkout", "post-commit"]);
+}
+
+fn shell(scratch: &Scratch, text: &str) {
+    let mut shell = Command::new("sh");
+    scratch.dress(&mut shell);
+    let ran = shell
+        .current_dir(scratch.repo())
+        .args(["-ec", text])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{text}: {said}");
+}
+
+/// The lines for others' hooks end a program that hangs, and are silent where there is none: as each manager runs them.
+#[test]
+fn a_line_by_hand_hinders_nobody() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    let program = scratch.path().join("bin/git-takeup");
+    let pid = scratch.path().join("pid");
+    let generated = [
+        (
+            "File generated by pre-commit: https://pre-commit.com",
+            "pre-commit",
+        ),
+        ("call_lefthook", "lefthook"),
+        ("Overcommit", "overcommit"),
+        ("husky", "husky"),
+    ];
+    for (sign, name) in generated {
+        script(
+            &hooks_folder(&scratch).join("post-checkout"),
+            &format!("#!/bin/sh\n# {sign}\n"),
+        );
+        let answer = scratch
+            .takeup(&["hooks", "install", "--dry-run", "--json"])
+            .json();
+        let hook = answer["data"]["hooks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|hook| hook["event"] == "post-checkout")
+            .unwrap();
+        assert_eq!(hook["manager"], name);
+        let add = hook["add"].as_str().unwrap();
+        // What the manager hands to a shell.
+        let line = add
+            .lines()
+            .find(|line| line.contains("git-takeup"))
+            .unwrap()
+            .trim();
+        let line = line.split_once("'(").map_or(line.to_owned(), |(_, rest)| {
+            format!("({}", rest.split_once('\'').unwrap().0)
+        });
+        let run = || {
+            let mut shell = Command::new("sh");
+            scratch.dress(&mut shell);
+            let ran = shell
+                .current_dir(scratch.repo())
+                .args(["-ec", &line, "hook", "a", "b"])
+                .output()
+                .unwrap();
+            assert_eq!(ran.status.code(), Some(0), "{line}");
+            let said = [ran.stdout, ran.stderr].concat();
+            assert_eq!(String::from_utf8_lossy(&said), "", "{line}");
+        };
+        let before = state(&scratch.repo()).observations.len();
+        run();
+        assert_eq!(
+            settled(&scratch.repo()).observations.len(),
+            before + 1,
+            "{name}"
+        );
+        let aside = scratch.path().join("aside");
+        fs::rename(&program, &aside).unwrap();
+        run();
+        script(&program, "#!/bin/sh\nexit 3\n");
+        run();
+        script(
+            &program,
+            &format!("#!/bin/sh\necho $$ > '{}'\nexec sleep 600\n", pid.display()),
+        );
+        run();
+        let hung = fs::read_to_string(&pid).unwrap();
+        let alive = Command::new("kill")
+            .args(["-0", hung.trim()])
+            .output()
+            .unwrap();
+        assert!(!alive.status.success(), "{name}: it still hangs");
+        fs::rename(&aside, &program).unwrap();
+    }
+}
+
+/// What the doctor says is to be copied stands there as it has to be pasted.
+#[test]
+fn the_doctor_s_advice_can_be_pasted() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    script(
+        &hooks_folder(&scratch).join("post-commit"),
+        "#!/bin/sh\n# File generated by pre-commit: https://pre-commit.com\n",
+    );
+    let answer = scratch
+        .takeup(&["hooks", "install", "--json"])
+        .exits(1)
+        .json();
+    let add = answer["data"]["hooks"][0]["add"].as_str().unwrap();
+    let ran = scratch.takeup(&["doctor"]).exits(0);
+    assert!(ran.stdout.contains(&format!("\n{add}\n")), "{}", ran.stdout);
+}

@@ -1,0 +1,595 @@
+//! What a person has to do where somebody else manages a hook, and whether it is done.
+//!
+//! The files of hook managers are read as lines: what is commented out does not count, and of YAML only what decides
+//! whether our entry runs is understood.
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use bstr::ByteSlice as _;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::manager::Manager;
+use super::stub;
+use crate::files::read_bounded;
+use crate::repository::Place;
+
+/// The largest file of a manager that is read.
+const LARGEST: u64 = 4 << 20;
+
+/// What a person has to do so that a hook runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ByHand {
+    /// Who manages the hook.
+    pub manager: Manager,
+    /// The file to add to; it need not exist.
+    pub file: PathBuf,
+    /// What to add; empty where commands alone do it.
+    pub add: String,
+    /// Commands to run besides, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub run: Vec<String>,
+    /// Whether it is there already, and runs as far as can be seen.
+    pub done: bool,
+    /// It is there, and this keeps it from running.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub obstacle: Option<String>,
+}
+
+impl ByHand {
+    /// Returns what to do, for people: what to add where and what to run.
+    pub fn text(&self) -> String {
+        let mut parts = Vec::new();
+        if self.obstacle.is_none() && !self.add.is_empty() {
+            let file = self.file.display();
+            parts.push(format!("add to {file}:\n{}", self.add));
+        }
+        if !self.run.is_empty() {
+            parts.push(format!("run:\n{}", self.run.join("\n")));
+        }
+        parts.join("\n")
+    }
+}
+
+/// Says what to do so that `event` reaches us, and whether it is done. `folder` is where git looks for hooks.
+pub(super) fn by_hand(manager: Manager, place: &Place, folder: &Path, event: &str) -> ByHand {
+    let root = &place.root;
+    let hook = folder.join(event);
+    let (file, add) = match manager {
+        Manager::Husky => (husky_folder(root, folder).join(event), stub::line(event)),
+        Manager::Lefthook => (
+            first_there(
+                root,
+                &[
+                    "lefthook.yml",
+                    ".lefthook.yml",
+                    "lefthook.yaml",
+                    ".lefthook.yaml",
+                ],
+            ),
+            format!(
+                "{event}:\n  jobs:\n    - name: takeup\n      run: |\n        {}",
+                stub::line_without_arguments(event)
+            ),
+        ),
+        Manager::PreCommit | Manager::Prek => (
+            root.join(".pre-commit-config.yaml"),
+            format!(
+                "repos:\n  - repo: local\n    hooks:\n      - id: takeup-{event}\n        name: takeup\n        language: system\n        entry: >-\n          sh -c '{}'\n        stages: [{event}]\n        always_run: true\n        pass_filenames: false",
+                stub::line_without_arguments(event)
+            ),
+        ),
+        Manager::Overcommit => (
+            root.join(".overcommit.yml"),
+            format!(
+                "{}:\n  Takeup:\n    enabled: true\n    command: ['sh', '-c', '{}']",
+                overcommit_name(event),
+                stub::line_without_arguments(event)
+            ),
+        ),
+        Manager::UserHooksPath | Manager::TreeHooksPath | Manager::Own => {
+            (hook.clone(), stub::line(event))
+        }
+    };
+    let content = read_bounded(&file, LARGEST).ok().flatten();
+    let entry = content
+        .as_deref()
+        .map_or(Entry::Missing, |content| entry(manager, content, event));
+    let mut what = ByHand {
+        manager,
+        file,
+        add,
+        run: Vec::new(),
+        done: false,
+        obstacle: None,
+    };
+    let direct = what.file == hook;
+    if direct && entry == Entry::Missing {
+        match &content {
+            None => what.add.insert_str(0, "#!/bin/sh\n"),
+            Some(content) if !stub::is_shell(content) => {
+                what.run = own_folder(&hook, event, Some(&what.add));
+                what.add.clear();
+                return what;
+            }
+            Some(_) => {}
+        }
+        if !is_executable(&hook) {
+            what.run.push(format!("chmod +x {}", quoted(&hook)));
+        }
+        return what;
+    }
+    what.obstacle = match &entry {
+        Entry::Missing => None,
+        Entry::Idle(why) => Some(format!("{}: {why}", what.file.display())),
+        Entry::Runs => obstacle(&hook, folder),
+    };
+    what.done = entry == Entry::Runs && what.obstacle.is_none();
+    if what.obstacle.is_some() && hook.is_file() && !is_executable(&hook) {
+        what.run.push(format!("chmod +x {}", quoted(&hook)));
+    }
+    what
+}
+
+/// Says what keeps git from running the hook at a path.
+fn obstacle(hook: &Path, folder: &Path) -> Option<String> {
+    let shown = hook.display();
+    let Ok(meta) = std::fs::metadata(hook) else {
+        let generated = if folder.ends_with(".husky/_") {
+            "; husky makes it where it is installed (npm install, or npx husky)"
+        } else {
+            ""
+        };
+        return Some(format!(
+            "git looks for the hook at {shown}, which is not there{generated}"
+        ));
+    };
+    if !meta.is_file() {
+        return Some(format!("{shown} is no file"));
+    }
+    if meta.permissions().mode() & 0o111 == 0 {
+        return Some(format!("{shown} is not executable: git passes it by"));
+    }
+    // husky's hooks read a script beside them first, and end where it is not there.
+    let content = read_bounded(hook, LARGEST).ok().flatten()?;
+    let needed = [("/h\"", "h"), ("_/husky.sh\"", "_/husky.sh")]
+        .into_iter()
+        .find(|(sign, _)| lines(&content).any(|line| line.contains_str(sign)))
+        .map(|(_, name)| folder.join(name))?;
+    (!needed.is_file()).then(|| {
+        format!(
+            "{shown} needs {}, which is not there; husky makes it where it is installed (npm install, or npx husky)",
+            needed.display()
+        )
+    })
+}
+
+fn is_executable(path: &Path) -> bool {
+    std::fs::metadata(path)
+        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// Returns the commands after which a hook in any language runs as before, under its own name, and a shell script that
+/// can bear our lines stands in its place. `line` is put into that script at once.
+pub(super) fn own_folder(hook: &Path, event: &str, line: Option<&str>) -> Vec<String> {
+    let folder = hook.parent().unwrap_or_else(|| Path::new("/")).join("own");
+    let (from, kept, to) = (quoted(hook), quoted(&folder.join(event)), quoted(&folder));
+    let moved = match std::fs::canonicalize(hook) {
+        // A link may lead on from its own folder only.
+        Ok(target) if hook.is_symlink() => {
+            format!("ln -s {} {kept} && rm {from}", quoted(&target))
+        }
+        _ => format!("mv {from} {kept}"),
+    };
+    let line = line.map(|line| format!("'{line}' ")).unwrap_or_default();
+    vec![
+        format!("mkdir -p {to}"),
+        moved,
+        format!("printf '%s\\n' '#!/bin/sh' {line}'\"${{0%/*}}/own/{event}\" \"$@\"' >{from}"),
+        format!("chmod +x {from}"),
+    ]
+}
+
+pub(super) fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    shlex::try_quote(&text).map_or_else(|_| text.to_string(), std::borrow::Cow::into_owned)
+}
+
+/// Returns the folder of husky's own scripts, by the folder that git is told of: `.husky/_` since husky 9, `.husky` before.
+fn husky_folder(root: &Path, folder: &Path) -> PathBuf {
+    if folder.ends_with(".husky/_") {
+        folder.parent().unwrap_or(folder).to_path_buf()
+    } else if folder.ends_with(".husky") {
+        folder.to_path_buf()
+    } else {
+        root.join(".husky")
+    }
+}
+
+/// How our entry stands in a manager's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Entry {
+    Missing,
+    Runs,
+    /// It is there and does not run, why.
+    Idle(String),
+}
+
+fn entry(manager: Manager, content: &[u8], event: &str) -> Entry {
+    let lines: Vec<&[u8]> = lines(content).collect();
+    let mut found = Entry::Missing;
+    for (at, line) in lines.iter().enumerate() {
+        if !calls_us(line, event) {
+            continue;
+        }
+        let one = match manager {
+            Manager::Lefthook | Manager::Overcommit => in_section(&lines, at, manager, event),
+            Manager::PreCommit | Manager::Prek => in_stages(&lines, at, event),
+            Manager::Husky | Manager::UserHooksPath | Manager::TreeHooksPath | Manager::Own => {
+                Entry::Runs
+            }
+        };
+        if one == Entry::Runs {
+            return one;
+        }
+        found = one;
+    }
+    found
+}
+
+/// Tells whether a file of shell lines calls us for an event, in a line that is no comment.
+pub(super) fn has_live_call(content: &[u8], event: &str) -> bool {
+    lines(content).any(|line| calls_us(line, event))
+}
+
+fn calls_us(line: &[u8], event: &str) -> bool {
+    let plain = ["git-takeup", "git takeup"]
+        .iter()
+        .map(|program| format!("{program} hook git {event}"));
+    // The words apart, as in a list of YAML.
+    plain
+        .chain([format!("'hook', 'git', '{event}'")])
+        .any(|call| {
+            line.find_iter(&call).any(|at| {
+                let next = line.get(at + call.len());
+                !next.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
+            })
+        })
+}
+
+/// Goes through the lines of a shell script or a YAML file, without comments.
+fn lines(content: &[u8]) -> impl Iterator<Item = &[u8]> {
+    content.lines().map(|line| {
+        let mut quote = None;
+        let mut before = b' ';
+        for (at, byte) in line.iter().enumerate() {
+            match (quote, *byte) {
+                (None, b'#') if before.is_ascii_whitespace() => {
+                    return line.get(..at).unwrap_or_default();
+                }
+                (None, b'"' | b'\'') => quote = Some(*byte),
+                (Some(open), byte) if open == byte && before != b'\\' => quote = None,
+                _ => {}
+            }
+            before = *byte;
+        }
+        line
+    })
+}
+
+fn indent(line: &[u8]) -> usize {
+    line.iter()
+        .take_while(|byte| matches!(byte, b' ' | b'\t'))
+        .count()
+}
+
+/// Returns how far the keys of a line are indented: behind the dash, where it begins an item.
+fn key_indent(line: &[u8]) -> usize {
+    let own = indent(line);
+    let behind = line.get(own..).unwrap_or_default();
+    match behind.strip_prefix(b"- ") {
+        Some(rest) => own + 2 + indent(rest),
+        None => own,
+    }
+}
+
+fn is_blank(line: &[u8]) -> bool {
+    line.trim().is_empty()
+}
+
+/// Returns the keys that stand beside the one whose value the call in a line is, that one among them.
+fn item<'a, 'b>(lines: &'a [&'b [u8]], at: usize) -> &'a [&'b [u8]] {
+    let line_at = |at: usize| lines.get(at).copied().unwrap_or_default();
+    let own = line_at(at);
+    let has_key = ["run:", "entry:", "command:"]
+        .iter()
+        .any(|key| own.contains_str(key));
+    let key = if has_key {
+        at
+    } else {
+        // A text over several lines is indented more than its key.
+        (0..at)
+            .rev()
+            .find(|above| !is_blank(line_at(*above)) && indent(line_at(*above)) < indent(own))
+            .unwrap_or(at)
+    };
+    let width = key_indent(line_at(key));
+    let begins = |at: usize| key_indent(line_at(at)) == width && indent(line_at(at)) < width;
+    let start = if begins(key) {
+        key
+    } else {
+        let above = (0..key)
+            .rev()
+            .find(|above| !is_blank(line_at(*above)) && indent(line_at(*above)) < width);
+        match above {
+            Some(above) if begins(above) => above,
+            Some(above) => above + 1,
+            None => 0,
+        }
+    };
+    let end = (key + 1..lines.len())
+        .find(|below| !is_blank(line_at(*below)) && indent(line_at(*below)) < width)
+        .unwrap_or(lines.len());
+    lines.get(start..end).unwrap_or_default()
+}
+
+/// lefthook and overcommit: the entry has to stand below the name of the hook, and not be switched off.
+fn in_section(lines: &[&[u8]], at: usize, manager: Manager, event: &str) -> Entry {
+    let (name, off) = if manager == Manager::Overcommit {
+        (overcommit_name(event), &b"enabled: false"[..])
+    } else {
+        (event.to_owned(), &b"skip: true"[..])
+    };
+    let before = lines.get(..=at).unwrap_or_default();
+    let section = before
+        .iter()
+        .rposition(|line| !is_blank(line) && indent(line) == 0)
+        .unwrap_or(0);
+    let named = lines
+        .get(section)
+        .is_some_and(|line| line.starts_with_str(format!("{name}:")));
+    if !named {
+        return Entry::Idle(format!("the entry does not stand below {name}"));
+    }
+    // What holds for the whole section, and what holds for the entry.
+    let children = lines
+        .iter()
+        .skip(section + 1)
+        .take_while(|line| is_blank(line) || indent(line) > 0);
+    let width = children
+        .clone()
+        .find(|line| !is_blank(line))
+        .map_or(0, |line| indent(line));
+    let whole = children.filter(|line| indent(line) == width);
+    let entry = item(lines, at);
+    let own = entry.iter().map(|line| key_indent(line)).min().unwrap_or(0);
+    let entry = entry.iter().filter(|line| key_indent(line) == own);
+    let is_off = whole
+        .chain(entry)
+        .any(|line| line.trim().trim_start_with(|c| c == '-' || c == ' ') == off);
+    if is_off {
+        let off = off.to_str_lossy();
+        Entry::Idle(format!("the entry is switched off ({off})"))
+    } else {
+        Entry::Runs
+    }
+}
+
+/// pre-commit and prek: an entry runs in its stages, else in the default ones, else in all; and after a commit there are no
+/// files, so that it has to run always.
+fn in_stages(lines: &[&[u8]], at: usize, event: &str) -> Entry {
+    let entry = item(lines, at);
+    let stages = words_of(entry, "stages:").or_else(|| words_of(lines, "default_stages:"));
+    if let Some(stages) = stages
+        && !stages.iter().any(|stage| stage == event)
+    {
+        return Entry::Idle(format!(
+            "the entry runs in other stages: {}",
+            crate::text::one_line(&stages.join(", "), 80)
+        ));
+    }
+    let always = words_of(entry, "always_run:");
+    if always.is_none_or(|words| words.first().is_none_or(|word| word != "true")) {
+        return Entry::Idle("the entry needs always_run: true".to_owned());
+    }
+    Entry::Runs
+}
+
+/// Returns the words that stand behind a key in a YAML file: on its line, or in the list below it.
+fn words_of(lines: &[&[u8]], key: &str) -> Option<Vec<String>> {
+    let is_key = |line: &[u8]| {
+        line.find(key).filter(|at| {
+            let before = at.checked_sub(1).and_then(|at| line.get(at));
+            before.is_none_or(|byte| b" \t{,".contains(byte))
+        })
+    };
+    let (at, start) = lines
+        .iter()
+        .enumerate()
+        .find_map(|(at, line)| Some((at, is_key(line)?)))?;
+    let rest = lines.get(at)?.get(start + key.len()..).unwrap_or_default();
+    let words = |text: &[u8]| -> Vec<String> {
+        text.fields_with(|c| !c.is_ascii_alphanumeric() && c != '-' && c != '_')
+            .map(|word| word.to_str_lossy().into_owned())
+            .filter(|word| word != "-")
+            .collect()
+    };
+    if !rest.trim().is_empty() {
+        // A list of its own ends there; so does a value among others on the line.
+        let end = if rest.trim().starts_with(b"[") {
+            &b"]"[..]
+        } else {
+            b","
+        };
+        let (inside, more) = rest
+            .split_once_str(end)
+            .map_or((rest, false), |(one, _)| (one, true));
+        let mut found = words(inside);
+        if end == b"]" && !more {
+            for line in lines.iter().skip(at + 1) {
+                let part = line.split_once_str("]").map_or(*line, |(one, _)| one);
+                found.extend(words(part));
+                if part.len() != line.len() {
+                    break;
+                }
+            }
+        }
+        return Some(found);
+    }
+    let below = lines
+        .iter()
+        .skip(at + 1)
+        .take_while(|line| line.trim().is_empty() || line.trim().starts_with(b"- "));
+    Some(below.flat_map(|line| words(line)).collect())
+}
+
+fn first_there(root: &Path, names: &[&str]) -> PathBuf {
+    names
+        .iter()
+        .map(|name| root.join(name))
+        .find(|file| file.exists())
+        .unwrap_or_else(|| root.join(names.first().unwrap_or(&"")))
+}
+
+/// Writes `post-commit` as `PostCommit`.
+fn overcommit_name(event: &str) -> String {
+    event
+        .split('-')
+        .map(|word| {
+            let mut chars = word.chars();
+            chars
+                .next()
+                .map(|first| first.to_ascii_uppercase().to_string() + chars.as_str())
+                .unwrap_or_default()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVENT: &str = "post-commit";
+
+    fn runs(manager: Manager, text: &str) -> Option<bool> {
+        match entry(manager, text.as_bytes(), EVENT) {
+            Entry::Missing => None,
+            Entry::Runs => Some(true),
+            Entry::Idle(_) => Some(false),
+        }
+    }
+
+    fn advice(manager: Manager) -> String {
+        let place = Place {
+            root: PathBuf::from("/nowhere"),
+            git_dir: PathBuf::from("/nowhere/.git"),
+            common_dir: PathBuf::from("/nowhere/.git"),
+        };
+        by_hand(manager, &place, Path::new("/nowhere/.git/hooks"), EVENT).add
+    }
+
+    #[test]
+    fn what_is_advised_is_recognised_and_what_is_commented_out_is_not() {
+        for manager in [
+            Manager::Husky,
+            Manager::Lefthook,
+            Manager::PreCommit,
+            Manager::Prek,
+            Manager::Overcommit,
+            Manager::UserHooksPath,
+        ] {
+            let add = advice(manager);
+            assert_eq!(runs(manager, &add), Some(true), "{add}");
+            let commented = format!("  # {}", add.replace('\n', "\n  # "));
+            assert_eq!(runs(manager, &commented), None, "{commented}");
+            let other = add
+                .replace(EVENT, "post-commit-msg")
+                .replace("PostCommit", "Other");
+            assert_eq!(runs(manager, &other), None, "{other}");
+        }
+        // What was advised before.
+        for (manager, text) in [
+            (
+                Manager::Husky,
+                "git-takeup hook git post-commit \"$@\" </dev/null >/dev/null 2>&1 || :",
+            ),
+            (
+                Manager::Husky,
+                "npm test # then\n\tgit takeup hook git post-commit",
+            ),
+            (
+                Manager::Lefthook,
+                "post-commit:\n  jobs:\n    - name: takeup\n      run: \"git-takeup hook git post-commit || :\"\n",
+            ),
+            (
+                Manager::Lefthook,
+                "post-commit:\n  commands:\n    other:\n      skip: true\n      run: x\n    takeup:\n      run: git-takeup hook git post-commit\n",
+            ),
+            (
+                Manager::PreCommit,
+                "repos:\n- repo: local\n  hooks:\n  - id: t\n    entry: git-takeup hook git post-commit\n    stages:\n    - post-merge\n    - post-commit\n    always_run: true\n",
+            ),
+            (
+                Manager::PreCommit,
+                "repos:\n  - repo: local\n    hooks:\n      - {id: t, stages: [post-commit], always_run: true, entry: git-takeup hook git post-commit}\n",
+            ),
+            (
+                Manager::PreCommit,
+                "default_stages: [pre-commit]\nrepos:\n  - repo: local\n    hooks:\n      - id: o\n        stages: [manual]\n        entry: o\n      - id: t\n        entry: git-takeup hook git post-commit\n        stages: [post-commit]\n        always_run: true\n      - id: p\n        stages: [manual]\n",
+            ),
+            (
+                Manager::Overcommit,
+                "PostCommit:\n  Takeup:\n    enabled: true\n    command: ['git-takeup', 'hook', 'git', 'post-commit']\n",
+            ),
+        ] {
+            assert_eq!(runs(manager, text), Some(true), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_entry_that_its_manager_does_not_run_does_not_count() {
+        let commit = advice(Manager::PreCommit);
+        let lefthook = advice(Manager::Lefthook);
+        for (manager, text) in [
+            (
+                Manager::PreCommit,
+                commit.replace("[post-commit]", "[manual]"),
+            ),
+            (
+                Manager::PreCommit,
+                commit.replace(
+                    "[post-commit]",
+                    "\n          - manual\n          - pre-push",
+                ),
+            ),
+            (
+                Manager::PreCommit,
+                commit.replace("        stages: [post-commit]\n", "")
+                    + "\ndefault_stages: [pre-commit]\n",
+            ),
+            (
+                Manager::PreCommit,
+                commit.replace("always_run: true", "verbose: true"),
+            ),
+            (
+                Manager::Lefthook,
+                lefthook.replace("post-commit:\n", "post-merge:\n"),
+            ),
+            (
+                Manager::Lefthook,
+                lefthook.replace("      run:", "      skip: true\n      run:"),
+            ),
+            (
+                Manager::Lefthook,
+                lefthook.replace("  jobs:", "  skip: true\n  jobs:"),
+            ),
+            (
+                Manager::Overcommit,
+                advice(Manager::Overcommit).replace("true", "false"),
+            ),
+        ] {
+            assert_eq!(runs(manager, &text), Some(false), "{text}");
+        }
+    }
+}
