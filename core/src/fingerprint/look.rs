@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 use super::engine::{self, Stop};
 use super::error::FingerprintError;
 use super::facts::Facts;
+use super::loose::{self, Loose};
 use super::options::Options;
 use super::record::{
     Counters, DEFINITION, Deviation, DeviationKind, Look, Method, Submodule, TreeRecord,
@@ -181,6 +182,11 @@ fn look_once(
     Ok((look, young))
 }
 
+/// Begins the digest of what no tree can hold.
+fn second_part() -> Sha256 {
+    Sha256::new().chain_update(b"takeup: content of nested repositories\0")
+}
+
 /// Looks into the nested repositories, and puts fingerprint and deviations together. Returns whether one of them changed
 /// meanwhile.
 fn finish(
@@ -207,7 +213,44 @@ fn finish(
         let name = text_of_bytes(&path);
         let nested = match nested::place(place, &path) {
             Ok(Some(nested)) => nested,
-            Ok(None) => continue,
+            Ok(None) => {
+                match loose::look(place, &path, options, counters) {
+                    Ok(Loose::Nothing) => {}
+                    Ok(Loose::Broken(why)) => record.incomplete = Some(format!("{name}: {why}")),
+                    Ok(Loose::TooMany) => {
+                        record.incomplete = Some(format!(
+                            "{name} is a submodule without its repository, and holds too many files to read each time"
+                        ));
+                    }
+                    Ok(Loose::Files(files)) => {
+                        // They are not watched while they are read: two looks have to see the same.
+                        young = true;
+                        let hasher = beyond.get_or_insert_with(second_part);
+                        hasher.update((path.len() as u64).to_be_bytes());
+                        hasher.update(&path);
+                        hasher.update(b"loose ");
+                        hasher.update((files.len() as u64).to_be_bytes());
+                        for (file, mode, digest) in files {
+                            hasher.update((file.len() as u64).to_be_bytes());
+                            hasher.update(&file);
+                            hasher.update(mode);
+                            hasher.update(digest);
+                            scan.deviations.push(Deviation {
+                                path: format!("{name}/{}", text_of_bytes(&file)),
+                                kind: DeviationKind::Nested,
+                                staged: false,
+                                mode: Some(mode.to_owned()),
+                                oid: None,
+                            });
+                        }
+                    }
+                    Err(FingerprintError::Interrupted) => {
+                        return Err(FingerprintError::Interrupted);
+                    }
+                    Err(error) => record.incomplete = Some(format!("in {name}: {error}")),
+                }
+                continue;
+            }
             Err(error) => {
                 record.incomplete = Some(error.to_string());
                 continue;
@@ -257,9 +300,7 @@ fn finish(
             });
         }
         if dirty || unborn {
-            let hasher = beyond.get_or_insert_with(|| {
-                Sha256::new().chain_update(b"takeup: content of nested repositories\0")
-            });
+            let hasher = beyond.get_or_insert_with(second_part);
             hasher.update((path.len() as u64).to_be_bytes());
             hasher.update(&path);
             hasher.update(if unborn { b"unborn" } else { b"dirty " });

@@ -56,14 +56,20 @@ impl TreeRecord {
     /// How many deviations are kept.
     pub const DEVIATIONS: usize = 1_000;
 
-    /// Tells whether both looks saw everything and saw the same content.
+    /// Tells whether both looks saw everything and saw the same content. A submodule that is checked out on one side only
+    /// is a difference, though git's tree is the same: all of its files are there, or none.
     pub fn same_content(&self, other: &Self) -> bool {
+        let populated = |record: &Self| -> Vec<String> {
+            let paths = record.submodules.iter().map(|inner| inner.path.clone());
+            paths.collect()
+        };
         self.definition == other.definition
             && self.excluded == other.excluded
             && self.incomplete.is_none()
             && other.incomplete.is_none()
             && self.fingerprint.is_some()
             && self.fingerprint == other.fingerprint
+            && populated(self) == populated(other)
     }
 }
 

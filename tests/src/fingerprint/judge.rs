@@ -22,6 +22,8 @@ pub struct Whole {
     pub tree: String,
     /// The repositories that this tree names and that are there, by path.
     pub nested: Vec<Nested>,
+    /// Files in folders that this tree names as repositories and that are none: path, mode and content, sorted by path.
+    pub loose: Vec<(Vec<u8>, u32, Vec<u8>)>,
 }
 
 /// A repository inside another.
@@ -48,6 +50,10 @@ impl Whole {
                 nested.path.escape_ascii(),
                 nested.inside.content()
             );
+        }
+        for (path, mode, bytes) in &self.loose {
+            let (path, bytes) = (path.escape_ascii(), bytes.escape_ascii());
+            let _: std::fmt::Result = write!(text, " ({path} {mode:o} {bytes})");
         }
         text
     }
@@ -82,19 +88,26 @@ pub fn whole(root: &Path, env: &Env) -> Result<Whole, String> {
     let git = Scratch::new(root, env, folder.path())?;
     let tree = git.tree()?;
     let mut nested = Vec::new();
-    if holds_repository(root) {
+    let mut loose = Vec::new();
+    if holds_repository(root) || git.may_hold_gitlinks() {
         let staged = git.run(&["ls-files", "-s", "-z"], b"", true)?;
         for line in staged.split(|byte| *byte == 0) {
             if let Some(rest) = line.strip_prefix(b"160000 ")
                 && let Some(tab) = rest.iter().position(|byte| *byte == b'\t')
                 && let Some(path) = rest.get(tab + 1..)
-                && let Some(found) = git.nested(path)?
             {
-                nested.push(found);
+                match git.nested(path)? {
+                    Some(found) => nested.push(found),
+                    None => loose.extend(git.loose(path)?),
+                }
             }
         }
     }
-    Ok(Whole { tree, nested })
+    Ok(Whole {
+        tree,
+        nested,
+        loose,
+    })
 }
 
 /// Mode and id of every path in the tree that [`tree`] names.
@@ -379,14 +392,53 @@ impl<'a> Scratch<'a> {
     }
 
     /// Looks into a repository inside; `None` where there is none.
+    /// Tells whether the scratch index has the bytes of a gitlink's mode in it.
+    fn may_hold_gitlinks(&self) -> bool {
+        let index = std::fs::read(self.folder.join("index")).unwrap_or_default();
+        index.windows(4).any(|four| four == [0, 0, 0xE0, 0])
+    }
+
+    /// Tells whether a path is a folder that no link leads to.
+    fn is_folder(&self, path: &[u8]) -> bool {
+        let mut folder = self.root.to_path_buf();
+        path.split(|byte| *byte == b'/').all(|part| {
+            folder.push(OsStr::from_bytes(part));
+            folder.symlink_metadata().is_ok_and(|meta| meta.is_dir())
+        })
+    }
+
+    /// Lists the files and links below a folder, without what is named `.git`.
+    fn loose(&self, path: &[u8]) -> Result<Vec<(Vec<u8>, u32, Vec<u8>)>, String> {
+        use std::os::unix::fs::MetadataExt as _;
+        let mut found = Vec::new();
+        let mut todo = Vec::from_iter(self.is_folder(path).then(|| path.to_vec()));
+        while let Some(folder) = todo.pop() {
+            let listed = std::fs::read_dir(self.root.join(OsStr::from_bytes(&folder)));
+            for entry in listed.map_err(|error| error.to_string())?.flatten() {
+                let name = [folder.as_slice(), b"/", entry.file_name().as_bytes()].concat();
+                let meta = entry.metadata().map_err(|error| error.to_string())?;
+                if entry.file_name() == ".git" {
+                    continue;
+                }
+                if meta.is_dir() {
+                    todo.push(name);
+                } else if meta.is_symlink() {
+                    let target = std::fs::read_link(entry.path()).unwrap_or_default();
+                    found.push((name, 0o120_000, target.into_os_string().into_vec()));
+                } else if meta.is_file() {
+                    let bytes = std::fs::read(entry.path()).map_err(|error| error.to_string())?;
+                    found.push((name, 0o100_644 | meta.mode() & 0o100, bytes));
+                }
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
     fn nested(&self, path: &[u8]) -> Result<Option<Nested>, String> {
         let root = self.root.join(OsStr::from_bytes(path));
-        let mut folder = self.root.to_path_buf();
-        for part in path.split(|byte| *byte == b'/') {
-            folder.push(OsStr::from_bytes(part));
-            if !folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
-                return Ok(None);
-            }
+        if !self.is_folder(path) {
+            return Ok(None);
         }
         let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
         let Ok(git) = Scratch::new(&root, self.env, scratch.path()) else {
@@ -414,7 +466,9 @@ impl<'a> Scratch<'a> {
         Ok(Some(Nested {
             path: path.to_vec(),
             head: Some(String::from_utf8_lossy(&head).trim().to_owned()),
-            dirty: tree != inside.tree || inside.nested.iter().any(|nested| nested.dirty),
+            dirty: tree != inside.tree
+                || !inside.loose.is_empty()
+                || inside.nested.iter().any(|nested| nested.dirty),
             inside,
         }))
     }

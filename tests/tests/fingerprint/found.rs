@@ -1,5 +1,7 @@
 //! Every difference that a random walk ever found, as small as it could be made.
-use super::cases::{agreed, base, every_way};
+use takeup_tests::fingerprint::judge;
+
+use super::cases::{agreed, base, every_way, incomplete};
 
 #[test]
 fn a_lock_that_a_dead_git_left_behind_is_no_change() {
@@ -344,4 +346,60 @@ fn what_is_only_meant_to_be_added_and_lies_outside_a_sparse_checkout() {
     repo.git(["update-index", "--skip-worktree", "dir/new.txt"]);
     let look = agreed(&repo);
     assert_eq!(look.record.deviations, []);
+}
+
+/// git names the commit of the index in the place of such a submodule, and says nothing of what lies there.
+#[test]
+fn files_in_a_submodule_that_is_no_repository() {
+    let repo = base();
+    let inner = repo.path("inner");
+    repo.git(["init", "-q", "inner"]);
+    repo.git_in(&inner, ["commit", "-q", "--allow-empty", "-m", "m"]);
+    repo.git(["add", "inner"]);
+    repo.remove("inner/.git");
+    let empty = agreed(&repo).record;
+    repo.write("inner/deep/x", "1");
+    let one = agreed(&repo).record;
+    repo.write("inner/deep/x", "2");
+    let two = agreed(&repo).record;
+    repo.write("inner/deep/x", "1");
+    let again = agreed(&repo).record;
+    assert!(!empty.same_content(&one) && !one.same_content(&two));
+    assert!(one.same_content(&again));
+    let named: Vec<&str> = one.deviations.iter().map(|one| one.path.as_str()).collect();
+    assert_eq!(named, ["inner", "inner/deep/x"]);
+}
+
+/// git refuses to look at all then.
+#[test]
+fn a_submodule_whose_repository_is_gone() {
+    let repo = base();
+    let inner = repo.path("inner");
+    repo.git(["init", "-q", "inner"]);
+    repo.git_in(&inner, ["commit", "-q", "--allow-empty", "-m", "m"]);
+    repo.git(["add", "inner"]);
+    for (path, text) in [
+        ("inner/.git", "gitdir: ../nowhere\n"),
+        ("inner/.git/x", "1"),
+    ] {
+        repo.remove("inner/.git");
+        repo.write(path, text);
+        assert!(judge::tree(&repo.root, &repo.env).is_err());
+        incomplete(&repo);
+    }
+}
+
+#[test]
+fn a_submodule_that_is_not_checked_out_any_more() {
+    let repo = base();
+    let inner = repo.path("inner");
+    repo.git(["init", "-q", "inner"]);
+    repo.git_in(&inner, ["commit", "-q", "--allow-empty", "-m", "m"]);
+    repo.git(["add", "inner"]);
+    let there = agreed(&repo).record;
+    std::fs::remove_dir_all(&inner).unwrap();
+    std::fs::create_dir(&inner).unwrap();
+    let empty = agreed(&repo).record;
+    assert_eq!(there.fingerprint, empty.fingerprint, "plain git");
+    assert!(!there.same_content(&empty));
 }

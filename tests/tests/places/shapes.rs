@@ -107,16 +107,27 @@ fn any_change_inside_a_submodule_is_a_change() {
     assert_eq!(verdict(&scratch, &repo), "resume-verification");
     for (change, undo) in [
         (
-            &["sh", "-c", "echo x >> f"],
+            &["sh", "-c", "echo x >> f"][..],
             &["git", "checkout", "-q", "f"][..],
         ),
-        (&["sh", "-c", "echo x > untracked"], &["rm", "untracked"]),
         (
-            &["sh", "-c", "git commit -q --allow-empty -m moved"],
+            &["sh", "-c", "echo x > untracked"][..],
+            &["rm", "untracked"],
+        ),
+        (
+            &["sh", "-c", "git commit -q --allow-empty -m moved"][..],
             &["git", "reset", "-q", "--hard", "HEAD~1"],
         ),
+        (
+            &["mv", "../.git/modules/lib", "../.git/modules/gone"][..],
+            &["mv", "../.git/modules/gone", "../.git/modules/lib"],
+        ),
+        (
+            &["git", "-C", "..", "submodule", "-q", "deinit", "-f", "lib"][..],
+            &["git", "-C", "..", "submodule", "-q", "update", "--init"],
+        ),
     ] {
-        for (command, expected) in [(&change[..], "stale-task"), (undo, "resume-verification")] {
+        for (command, expected) in [(change, "stale-task"), (undo, "resume-verification")] {
             let mut run = Command::new(command[0]);
             scratch.dress(&mut run);
             assert!(
