@@ -59,7 +59,10 @@ pub(crate) fn candidate(found: &Candidate, now: Time) -> String {
     }
     out.push_str(&field("  session", COLUMN, &session));
     out.push_str(&field("  left", COLUMN, &left(found, now)));
-    let mut reasons = found.reasons.iter().filter(|reason| !quiet(reason.code));
+    let mut reasons = found
+        .reasons
+        .iter()
+        .filter(|reason| !quiet(found, reason.code));
     if let Some(first) = reasons.next() {
         let mut why = first.message.clone();
         for reason in reasons {
@@ -111,12 +114,11 @@ pub(crate) fn since(happenings: &[Happening], now: Time) -> String {
     told.join("; ")
 }
 
-/// Reasons that the other lines say already.
-const fn quiet(code: ReasonCode) -> bool {
-    matches!(
-        code,
-        ReasonCode::EffectUnknown | ReasonCode::LivenessUnknown
-    )
+/// Reasons that the other lines say already. Whether a session still lives is asked only of others, and while its task is
+/// open.
+fn quiet(found: &Candidate, code: ReasonCode) -> bool {
+    let asked = !found.own && found.verdict != Verdict::NotResumable;
+    code == ReasonCode::EffectUnknown || (code == ReasonCode::LivenessUnknown && !asked)
 }
 
 fn left(found: &Candidate, now: Time) -> String {

@@ -48,6 +48,8 @@ pub struct Handover {
     pub branch: Option<String>,
     /// The commit.
     pub head: Option<String>,
+    /// Where it was left, where that is not this work tree.
+    pub left_in: Option<LeftIn>,
     /// The recorded status.
     pub status: Status,
     /// The verdict here and now; `None` where it could not be judged.
@@ -80,6 +82,19 @@ pub struct Handover {
     pub next: NextLine,
     /// Where the full transcript is.
     pub transcript: Option<String>,
+}
+
+/// The place a task was left in, where it is another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftIn {
+    /// The work tree.
+    pub root: String,
+    /// The branch then; `None` when HEAD was detached, or nothing was recorded.
+    pub branch: Option<String>,
+    /// The commit then.
+    pub head: Option<String>,
+    /// The present tree was compared with what was left: it is the same one, moved or copied.
+    pub is_compared: bool,
 }
 
 /// Something a person said to an agent.

@@ -88,6 +88,35 @@ pub fn path_of_text(text: &str) -> Option<PathBuf> {
     bytes_of_text(text).map(|bytes| PathBuf::from(std::ffi::OsStr::from_bytes(&bytes)))
 }
 
+/// Writes a path as one word that a shell reads back byte for byte. What is no printable UTF-8 stands in `$'…'` (POSIX.1-2024,
+/// 2.2.4; bash, zsh and ksh know it since long).
+pub fn shell_word(path: &Path) -> String {
+    use std::fmt::Write as _;
+    let bytes = path.as_os_str().as_bytes();
+    let plain = std::str::from_utf8(bytes)
+        .ok()
+        .filter(|text| !text.chars().any(char::is_control))
+        .and_then(|text| shlex::try_quote(text).ok());
+    if let Some(word) = plain {
+        return word.into_owned();
+    }
+    let mut word = "$'".to_owned();
+    for byte in bytes {
+        let _: std::fmt::Result = match byte {
+            b'\\' | b'\'' => write!(word, "\\{}", char::from(*byte)),
+            b' '..=b'~' => write!(word, "{}", char::from(*byte)),
+            _ => write!(word, "\\{byte:03o}"),
+        };
+    }
+    word.push('\'');
+    word
+}
+
+/// As [`shell_word`], for a path that [`text_of_path`] wrote.
+pub fn shell_word_of_text(text: &str) -> String {
+    shell_word(&path_of_text(text).unwrap_or_else(|| PathBuf::from(text)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,5 +150,28 @@ mod tests {
         assert_eq!(config_dir(&env).unwrap(), Path::new("/c/takeup"));
         let env = Env::of([("TAKEUP_HOME", "/t")], "/");
         assert_eq!(state_dir(&env).unwrap(), Path::new("/t/state"));
+    }
+
+    #[test]
+    fn a_shell_reads_back_the_word_of_any_path() {
+        for bytes in [
+            &b"/home/ada/a b"[..],
+            b"/it's",
+            b"/new\nline",
+            b"/\xff\\ '$x`",
+            "/\u{fc}ber".as_bytes(),
+        ] {
+            let path = Path::new(std::ffi::OsStr::from_bytes(bytes));
+            let script = format!("printf %s {}", shell_word(path));
+            let Ok(read) = std::process::Command::new("bash")
+                .args(["-c", &script])
+                .output()
+            else {
+                eprintln!("there is no bash here: skipped");
+                return;
+            };
+            assert_eq!(read.stdout, bytes, "{script}");
+            assert_eq!(shell_word_of_text(&text_of_path(path)), shell_word(path));
+        }
     }
 }

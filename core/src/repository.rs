@@ -35,7 +35,7 @@ pub use self::libgit2::Libgit2;
 pub use self::places::{KnownPlace, add_place, forget_gone_places, known_places};
 pub use self::plain::plain_place;
 pub use self::program::{GitProgram, GitVersion};
-pub use self::tokens::{Tokens, create_tokens, place_record, renew_tokens, tokens};
+pub use self::tokens::{Tokens, create_tokens, new_tokens, place_record, put_tokens, tokens};
 pub use self::whereabouts::whereabouts;
 
 use crate::env::Env;
@@ -174,7 +174,7 @@ impl Explain for RepositoryError {
             ),
             Self::Unsafe { path } => Some(format!(
                 "if you trust it: git config --global --add safe.directory {}",
-                program::quoted(path)
+                crate::paths::shell_word(path)
             )),
             Self::Unreadable { .. } => Some("see what `git status` says there".to_owned()),
             Self::Odd(_) => Some(

@@ -60,12 +60,26 @@ pub enum Whereabouts {
     Relocated,
     /// The same tokens, but another folder, and the old place still exists.
     Copied,
+    /// The same tokens, but another folder, and nothing of the old place is at its path any more: the original was removed,
+    /// or moved elsewhere.
+    CopyOfGone,
     /// The repository is the same; the work tree it was in is another one, which still exists.
     OtherWorktree,
     /// The repository is the same; the work tree it was in is gone.
     WorktreeGone,
     /// Another repository.
     OtherRepository,
+}
+
+impl Whereabouts {
+    /// Tells whether the present content is compared with what was left: a moved or copied tree is the one that was left, another
+    /// one is not.
+    pub const fn is_compared(self) -> bool {
+        match self {
+            Self::Same | Self::Relocated | Self::Copied | Self::CopyOfGone => true,
+            Self::OtherWorktree | Self::WorktreeGone | Self::OtherRepository => false,
+        }
+    }
 }
 
 /// How the present content relates to what was left.
@@ -120,6 +134,8 @@ pub struct Facts {
     pub resumed_to: Option<SessionRef>,
     /// The place.
     pub whereabouts: Whereabouts,
+    /// The work tree it was left in, for people; empty where none is known.
+    pub root: String,
     /// The content.
     pub content: Content,
     /// What moved beside the content.
@@ -248,7 +264,7 @@ fn reason(code: ReasonCode, message: impl Into<String>) -> Reason {
 pub fn judge(facts: &Facts) -> Judgement {
     let mut found: Vec<(Verdict, Reason)> = Vec::new();
     let gates = [
-        place(facts.whereabouts),
+        place(facts.whereabouts, &facts.root),
         closed(facts),
         review(facts),
         live(facts),
@@ -263,37 +279,53 @@ pub fn judge(facts: &Facts) -> Judgement {
     Judgement { verdict, reasons }
 }
 
-/// Judges by the place alone; `None` at the same place.
-pub(crate) fn misplaced(whereabouts: Whereabouts) -> Option<Judgement> {
-    place(whereabouts).map(|(verdict, reason)| Judgement {
+/// Judges by the place alone, left in the work tree `root`; `None` at the same place.
+pub(crate) fn misplaced(whereabouts: Whereabouts, root: &str) -> Option<Judgement> {
+    place(whereabouts, root).map(|(verdict, reason)| Judgement {
         verdict,
         reasons: vec![reason],
     })
 }
 
-fn place(whereabouts: Whereabouts) -> Option<(Verdict, Reason)> {
+fn place(whereabouts: Whereabouts, root: &str) -> Option<(Verdict, Reason)> {
+    let at = if root.is_empty() {
+        String::new()
+    } else {
+        format!(" ({root})")
+    };
     let (code, message) = match whereabouts {
         Whereabouts::Same => return None,
         Whereabouts::OtherRepository => (
             ReasonCode::OtherRepository,
-            "it belongs to another repository",
+            format!("it belongs to another repository{at}"),
         ),
         Whereabouts::OtherWorktree => (
             ReasonCode::OtherWorktree,
-            "it belongs to another work tree of this repository; take it up there",
+            format!("it belongs to another work tree of this repository{at}; take it up there"),
         ),
         Whereabouts::WorktreeGone => (
             ReasonCode::WorktreeGone,
-            "the work tree it was left in is gone",
+            format!("the work tree it was left in{at} is gone"),
         ),
         Whereabouts::Relocated => (
             ReasonCode::Relocated,
-            "the repository was moved here; confirm the move with `git takeup init --moved`",
+            format!(
+                "the repository was moved here from where it was left{at}; confirm the move with `git takeup init --moved`"
+            ),
         ),
         Whereabouts::Copied => (
             ReasonCode::Copied,
-            "this is a copy, and the place it was left in still exists; take it up there, or make this copy a place of its \
-             own with `git takeup init --copied`",
+            format!(
+                "this is a copy, and the place it was left in{at} still exists; take it up there, or make this copy a place \
+                 of its own with `git takeup init --copied`"
+            ),
+        ),
+        Whereabouts::CopyOfGone => (
+            ReasonCode::Copied,
+            format!(
+                "this is a copy, and the place it was left in{at} is not there any more; where this copy takes its place: \
+                 `git takeup init --moved`; where the original lies elsewhere now: `git takeup init --copied`"
+            ),
         ),
     };
     Some((Verdict::MismatchedRepository, reason(code, message)))
@@ -489,6 +521,7 @@ mod tests {
             status: Status::Dirty,
             resumed_to: None,
             whereabouts: Whereabouts::Same,
+            root: "/r".to_owned(),
             content: Content::Equal,
             movement: Movement::default(),
             review: None,
@@ -542,6 +575,7 @@ mod tests {
             Whereabouts::Same,
             Whereabouts::Relocated,
             Whereabouts::Copied,
+            Whereabouts::CopyOfGone,
             Whereabouts::OtherWorktree,
             Whereabouts::WorktreeGone,
             Whereabouts::OtherRepository,

@@ -88,6 +88,7 @@ fn same_form(text: &str, home: &Path) -> String {
     for (pattern, word) in [
         (r"\s+", " "),
         (r"\bok-[0-9a-f]{10}\b", "TOKEN"),
+        (r"not\s+known:\s[^(]+\(pid", "not known: NAME (pid"),
         (r"\b[0-9a-f]{7,64}\b", "ID"),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "TIME"),
         (r"\b01[0-9a-z]{8}-[a-z]+-[a-z]+\b", "TASK"),

@@ -34,8 +34,13 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         ),
         InitMode::Moved => "no task was left at another place; nothing changed".to_owned(),
         InitMode::Copied if done.changed => format!(
-            "this copy is a place of its own; {} with the original",
-            takeup_core::text::count(done.left_behind, "task stays", "tasks stay")
+            "this copy is a place of its own; {} with the original{}",
+            takeup_core::text::count(done.left_behind, "task stays", "tasks stay"),
+            if done.rebound > 0 {
+                ", and what was begun here stays here"
+            } else {
+                ""
+            }
         ),
         InitMode::Copied => "this is no copy; nothing changed".to_owned(),
         InitMode::Plain if done.changed => format!(

@@ -223,6 +223,13 @@ impl Taking<'_> {
         }
         // Said afterwards: until now the terminal was the command's.
         printer::err(&format!("{} {}\n", paint(DIM, "takeup:"), said(resumed)));
+        if let Some(unknown) = &resumed.liveness_unknown {
+            printer::err(&format!(
+                "{} {}\n",
+                paint(DIM, "takeup:"),
+                text::one_line(unknown, 600)
+            ));
+        }
         let mut reply = Reply::silent(Exit::Done);
         reply.code = Some(code);
         Ok(reply)
@@ -298,6 +305,9 @@ fn reply(resumed: &Resumed) -> Reply {
             effect.tool,
             text::one_line(&effect.argument, 120)
         ));
+    }
+    if let Some(unknown) = &resumed.liveness_unknown {
+        out.push_str(&format!("  {}\n", text::one_line(unknown, 600)));
     }
     out.push_str(
         "Taking up proves nothing: old runs of checks count only for their own content.\n",

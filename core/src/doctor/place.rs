@@ -110,6 +110,7 @@ pub(super) fn moved(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
             Ok(Whereabouts::Same | Whereabouts::OtherWorktree) => continue,
             Ok(Whereabouts::Relocated) => "relocated",
             Ok(Whereabouts::Copied) => "copied",
+            Ok(Whereabouts::CopyOfGone) => "copy-of-gone",
             Ok(Whereabouts::WorktreeGone) => "worktree-gone",
             Ok(Whereabouts::OtherRepository) => "other-repository",
             Err(_) => "unreadable",
@@ -125,6 +126,10 @@ pub(super) fn moved(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
             "copied" => (
                 "of the place this is a copy of",
                 "to make the copy a place of its own: git takeup init --copied",
+            ),
+            "copy-of-gone" => (
+                "of a place this is a copy of, and which is not there any more",
+                "where this copy takes its place: git takeup init --moved; where the original lies elsewhere now: git takeup init --copied",
             ),
             "worktree-gone" => (
                 "of a work tree that is gone",

@@ -13,7 +13,7 @@ use crate::observation::Happening;
 use crate::process::Liveness;
 use crate::status::Status;
 use crate::time::Time;
-use crate::verdict::{Judgement, ReasonCode, Verdict};
+use crate::verdict::{Judgement, ReasonCode, Verdict, Whereabouts};
 
 /// One identity with its verdict.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -53,6 +53,9 @@ pub struct Candidate {
     /// The session that took it up.
     #[serde(skip)]
     pub resumed_to: Option<SessionRef>,
+    /// How the present place relates to the one it was left in.
+    #[serde(skip)]
+    pub whereabouts: Whereabouts,
     /// Where it comes from.
     #[serde(skip)]
     pub(super) source: Source,

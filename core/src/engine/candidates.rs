@@ -189,6 +189,7 @@ impl<'a> Gatherer<'a> {
                 Some(SessionRef::new(identity.session.agent.clone(), id))
             }),
             whereabouts,
+            root: identity.place.root.clone(),
             // What lies elsewhere did not move.
             movement: movement(
                 left.filter(|_| content != Content::NotCompared),
@@ -250,6 +251,7 @@ impl<'a> Gatherer<'a> {
             status: Status::Active,
             resumed_to: None,
             whereabouts,
+            root: recorded.map_or_else(String::new, |record| record.place.root.clone()),
             // What lies elsewhere did not move.
             movement: movement(
                 left.filter(|_| content != Content::NotCompared),
@@ -320,6 +322,7 @@ impl<'a> Gatherer<'a> {
                 .clone()
                 .map(|id| SessionRef::new(task.session.agent.clone(), id)),
             whereabouts,
+            root: text_of_path(&task.root),
             content: if whereabouts == Whereabouts::Same {
                 task.content.clone()
             } else {
@@ -390,6 +393,7 @@ impl<'a> Gatherer<'a> {
             Some(left) if differs => Some(
                 changes::between(
                     self.site.repository.git(),
+                    &self.site.place().root,
                     &left.tree,
                     &self.look.record,
                     boundary,
@@ -436,6 +440,7 @@ impl<'a> Gatherer<'a> {
         Candidate {
             own: self.caller.session.as_ref() == Some(&session),
             resumed_to: facts.resumed_to.clone(),
+            whereabouts: facts.whereabouts,
             left: left.map(|recorded| RecordView::of(recorded, now)),
             verdict: judgement.verdict,
             liveness: facts.liveness.clone(),
@@ -457,10 +462,7 @@ impl<'a> Gatherer<'a> {
     }
 
     fn content(&self, whereabouts: Whereabouts, left: Option<&Recorded>) -> Content {
-        if matches!(
-            whereabouts,
-            Whereabouts::OtherRepository | Whereabouts::OtherWorktree | Whereabouts::WorktreeGone
-        ) {
+        if !whereabouts.is_compared() {
             return Content::NotCompared;
         }
         let Some(left) = left else {

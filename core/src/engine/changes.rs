@@ -1,5 +1,6 @@
 //! Which paths differ between what was left and what is there.
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,6 +9,7 @@ use super::Engine;
 use crate::boundary::Boundary;
 use crate::fingerprint::{Deviation, DeviationKind, TreeRecord};
 use crate::ids::Oid;
+use crate::paths::path_of_text;
 use crate::repository::{ChangedPath, CommitLine, Git, PathChange};
 
 /// How many paths and commits are listed.
@@ -94,6 +96,10 @@ pub enum ChangedPlace {
     Nested,
     /// Uncommitted work that is gone: the path is as HEAD has it.
     Restored,
+    /// A file that HEAD has not, and that is gone.
+    Gone,
+    /// A file that HEAD has not, and that is there still: a rule says now that it is no content.
+    Ignored,
 }
 
 impl ChangedPlace {
@@ -108,6 +114,8 @@ impl ChangedPlace {
             Self::Hidden => "hidden",
             Self::Nested => "nested",
             Self::Restored => "restored",
+            Self::Gone => "gone",
+            Self::Ignored => "ignored",
         }
     }
 }
@@ -160,10 +168,11 @@ impl Changes {
     }
 }
 
-/// Lists what differs between two looks at one work tree. Starts no scan: both records carry what is needed, and git is
-/// asked only what the commits between changed.
+/// Lists what differs between two looks at one work tree, the later of them a look at `root`. Starts no scan: both records
+/// carry what is needed, and git is asked only what the commits between changed.
 pub(super) fn between(
     git: &dyn Git,
+    root: &Path,
     left: &TreeRecord,
     there: &TreeRecord,
     boundary: &Boundary,
@@ -256,6 +265,7 @@ pub(super) fn between(
         if was == is && !(nested && nested_differs) {
             continue;
         }
+        let verb = verb(&was, &is, old.get(name).copied(), new.get(name).copied());
         let place = match new.get(name) {
             Some(found) => match found.kind {
                 DeviationKind::Untracked => ChangedPlace::Untracked,
@@ -272,10 +282,12 @@ pub(super) fn between(
                 }
             },
             None if after.contains_key(name) => ChangedPlace::Committed,
-            None => ChangedPlace::Restored,
+            None if verb != Verb::Deleted => ChangedPlace::Restored,
+            None if is_file(root, name) => ChangedPlace::Ignored,
+            None => ChangedPlace::Gone,
         };
         changes.paths.push(Changed {
-            verb: verb(&was, &is, old.get(name).copied(), new.get(name).copied()),
+            verb,
             place,
             inside_boundary: boundary.allows(name),
             own: old.contains_key(name) || (!boundary.allowed.is_empty() && boundary.allows(name)),
@@ -288,6 +300,21 @@ pub(super) fn between(
         changes.incomplete = Some(incomplete.join("; "));
     }
     changes
+}
+
+/// Tells whether a file or a link is at a path that a whole look did not take for content. One that cannot be looked at is
+/// there: it lies in a folder that is ignored, else the look would not have been whole.
+fn is_file(root: &Path, name: &str) -> bool {
+    let Some(path) = path_of_text(name) else {
+        return false;
+    };
+    match std::fs::symlink_metadata(root.join(path)) {
+        Ok(data) => data.is_file() || data.is_symlink(),
+        Err(error) => !matches!(
+            error.kind(),
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+        ),
+    }
 }
 
 /// Says what happened to a path. Where one side is as HEAD has it, the deviation of the other side tells whether HEAD has

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::candidate::RecordView;
 use super::changes::{Changes, between};
-use super::{Caller, Engine, EngineError, Site, select};
+use super::{Caller, Elsewhere, Engine, EngineError, Site, select};
 use crate::files::read_bounded;
 use crate::ids::{Oid, TaskId};
 use crate::observation::{self, Happening};
@@ -78,6 +78,11 @@ pub fn diff(
         }
         (None, None) => select::own_one(&site, state, &caller, None)?,
     };
+    if let Some(there) = Elsewhere::of(&site, identity)?
+        && !there.whereabouts.is_compared()
+    {
+        return Err(EngineError::HeldElsewhere(there));
+    }
     let Some(left) = &identity.latest else {
         return Err(EngineError::NotAllowed(format!(
             "nothing was recorded of the content that session {} left",
@@ -93,10 +98,10 @@ pub fn diff(
         .get(&identity.task_id)
         .map(|entry| entry.task.boundary.clone())
         .unwrap_or_default();
-    let changes =
-        between(site.repository.git(), &left.tree, &look.record, &boundary).masked(engine);
+    let root = &site.place().root;
+    let git = site.repository.git();
+    let changes = between(git, root, &left.tree, &look.record, &boundary).masked(engine);
     let patches = if patch {
-        let root = &site.place().root;
         changes
             .paths
             .iter()

@@ -1,4 +1,5 @@
 //! How a use case fails. Codes and exit statuses are stable.
+use super::Elsewhere;
 use crate::agent::AgentError;
 use crate::error::{Exit, Explain};
 use crate::files::FileError;
@@ -73,6 +74,12 @@ pub enum EngineError {
         /// Who holds it.
         holder: SessionRef,
     },
+    /// A task of that name is unfinished at another place.
+    #[error("task {} is unfinished in session {}: it {_0}", .0.task_id, .0.session)]
+    TaskExistsElsewhere(Elsewhere),
+    /// The task that is meant was left at another place.
+    #[error("task {} of session {} {_0}", .0.task_id, .0.session)]
+    HeldElsewhere(Elsewhere),
     /// Another session took it up.
     #[error("task {task_id} was taken up by {winner} at {at}")]
     AlreadyTakenUp {
@@ -186,7 +193,8 @@ impl Explain for EngineError {
             Self::NoReview(_) => "no-such-review",
             Self::Ambiguous(_) => "ambiguous",
             Self::SessionUnknown => "session-unknown",
-            Self::TaskExists { .. } => "task-exists",
+            Self::TaskExists { .. } | Self::TaskExistsElsewhere(_) => "task-exists",
+            Self::HeldElsewhere(_) => "held-elsewhere",
             Self::AlreadyTakenUp { .. } => "already-taken-up",
             Self::Changed(_) => "changed-since-shown",
             Self::Refused { judgement, .. } => judgement.verdict.code(),
@@ -224,6 +232,13 @@ impl Explain for EngineError {
                     "take it up with `git takeup resume {task_id}`, or give the new task another title"
                 ));
             }
+            Self::TaskExistsElsewhere(there) => {
+                return Some(format!(
+                    "{}; or give the new task another title",
+                    there.way_out()
+                ));
+            }
+            Self::HeldElsewhere(there) => return Some(there.way_out()),
             Self::AlreadyTakenUp { .. } => {
                 "one session continues a task: ask there; to go on from where it is, name it with --from"
             }
@@ -278,9 +293,11 @@ impl Explain for EngineError {
             | Self::NoTask(_)
             | Self::NoTasks
             | Self::NoSession(_)
-            | Self::NoReview(_) => Exit::Missing,
+            | Self::NoReview(_)
+            | Self::HeldElsewhere(_) => Exit::Missing,
             Self::Ambiguous(_) | Self::NeedsConfirmation { .. } => Exit::Confirm,
             Self::TaskExists { .. }
+            | Self::TaskExistsElsewhere(_)
             | Self::AlreadyTakenUp { .. }
             | Self::Changed(_)
             | Self::AlreadyDecided(_) => Exit::Conflict,

@@ -1,10 +1,10 @@
 //! `handover`: gathers what another agent has to know, and delivers it.
 use super::show::TaskView;
-use super::{Candidate, Engine, EngineError, PATIENCE, Site, show};
+use super::{Candidate, Elsewhere, Engine, EngineError, PATIENCE, Site, show};
 use crate::agent::{Agent, AgentError, Parcel, Received, SessionDetail};
 use crate::handover::{
-    Asked, ChangeLine, CheckLine, Claim, ClaimFacts, Document, Handover, NextLine, SessionLine,
-    claims_in,
+    Asked, ChangeLine, CheckLine, Claim, ClaimFacts, Document, Handover, LeftIn, NextLine,
+    SessionLine, claims_in,
 };
 use crate::identity::Note;
 use crate::ids::{SessionRef, TaskId};
@@ -12,6 +12,7 @@ use crate::ledger::{Actor, Change, Transition};
 use crate::plan::Proof;
 use crate::process::Liveness;
 use crate::status::Status;
+use crate::verdict::Whereabouts;
 
 /// How many turns of the last session are looked at for claims.
 const TURNS: usize = 6;
@@ -28,6 +29,27 @@ pub fn gather(
     let found = collect(engine, &site, &view)?;
     let document = found.document(budget, engine.masker());
     Ok((found, document))
+}
+
+/// Refuses where a task was left at another place: who receives it would begin in the wrong work tree.
+fn demand_here(
+    engine: &Engine<'_>,
+    task: Option<&str>,
+    session: Option<&str>,
+) -> Result<(), EngineError> {
+    let view = show(engine, task, session, false)?;
+    let Some(holder) = holder(&view) else {
+        return Ok(());
+    };
+    if holder.whereabouts == Whereabouts::Same {
+        return Ok(());
+    }
+    Err(EngineError::HeldElsewhere(Elsewhere {
+        task_id: view.task_id.clone(),
+        session: holder.session(),
+        root: holder.identity.repository_root.clone(),
+        whereabouts: holder.whereabouts,
+    }))
 }
 
 fn collect(engine: &Engine<'_>, site: &Site, view: &TaskView) -> Result<Handover, EngineError> {
@@ -51,9 +73,12 @@ fn collect(engine: &Engine<'_>, site: &Site, view: &TaskView) -> Result<Handover
             .iter()
             .find(|detail| detail.session.session == holder.session())
     });
+    // Where it was left elsewhere, the present tree tells nothing of it.
+    let is_compared = holder.is_none_or(|holder| holder.whereabouts.is_compared());
+    let deviations = look.record.deviations.len() as u64 + look.record.deviations_left_out;
     let facts = ClaimFacts {
-        unpushed: unpushed(site),
-        uncommitted: Some(look.record.deviations.len() as u64 + look.record.deviations_left_out),
+        unpushed: unpushed(site).filter(|_| is_compared),
+        uncommitted: is_compared.then_some(deviations),
         proved: holder.map(|holder| {
             let fresh = holder
                 .evidence
@@ -71,6 +96,14 @@ fn collect(engine: &Engine<'_>, site: &Site, view: &TaskView) -> Result<Handover
         root: crate::paths::text_of_path(&site.place().root),
         branch: look.record.branch.clone(),
         head: look.record.head.as_ref().map(ToString::to_string),
+        left_in: holder
+            .filter(|holder| holder.whereabouts != Whereabouts::Same)
+            .map(|holder| LeftIn {
+                root: holder.identity.repository_root.clone(),
+                branch: holder.left.as_ref().and_then(|left| left.branch.clone()),
+                head: holder.left.as_ref().and_then(|left| left.head.clone()),
+                is_compared,
+            }),
         status: holder.map_or(Status::Active, |holder| holder.identity.status),
         judgement: holder.map(Candidate::judgement),
         asked: asked(site, view, &details),
@@ -266,6 +299,7 @@ pub fn hand_over(
     budget: usize,
 ) -> Result<Delivered, EngineError> {
     let site = Site::open_used(engine)?;
+    demand_here(engine, task, session)?;
     if !to.detect(engine.env).installed {
         return Err(AgentError::NotInstalled {
             agent: to.name(),

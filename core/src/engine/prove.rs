@@ -158,7 +158,13 @@ fn outside(site: &Site, entry: &TaskEntry, identity: &Identity, look: &Look) -> 
     let Some(base) = &identity.base else {
         return Vec::new();
     };
-    let changes = changes::between(site.repository.git(), &base.tree, &look.record, boundary);
+    let changes = changes::between(
+        site.repository.git(),
+        &site.place().root,
+        &base.tree,
+        &look.record,
+        boundary,
+    );
     changes
         .paths
         .into_iter()

@@ -21,7 +21,7 @@ use crate::plan::{Check, Plan};
 use crate::process::Liveness;
 use crate::status::{self, Event, Status};
 use crate::time::Time;
-use crate::verdict::Verdict;
+use crate::verdict::{ReasonCode, Verdict};
 
 /// How often a take-up looks anew when the ledger moved under it.
 const TRIES: usize = 5;
@@ -80,6 +80,10 @@ pub struct Resumed {
     /// Calls that may or may not have happened; look before repeating them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub open_effects: Vec<OpenEffect>,
+    /// Why it is not known whether the session that left it still lives, where that is so. Said to people by the call that takes
+    /// up; an equal call later gives the same answer without it.
+    #[serde(skip)]
+    pub liveness_unknown: Option<String>,
     /// Always `evaluate`: taking up proves nothing.
     pub next: NextView,
     /// Something was written.
@@ -353,6 +357,7 @@ fn attempt(
                 candidate.changes.clone()
             },
             open_effects: candidate.open_effects.clone(),
+            liveness_unknown: unknown_life(&candidate, &target).map(ToOwned::to_owned),
             wrote,
         }
     }))
@@ -433,6 +438,7 @@ fn repeated(
         identity: IdentityView::of(identity, title),
         changes: None,
         open_effects: source.open_effects.clone(),
+        liveness_unknown: None,
         next: evaluate_next(identity),
         wrote: false,
     }))
@@ -587,10 +593,13 @@ fn permit(
         Confirm::Token(_) | Confirm::Rebuild => Ok(()),
         Confirm::Plainly if !stale => Ok(()),
         Confirm::No | Confirm::Plainly => {
-            let reason = candidate
+            let mut reason = candidate
                 .reasons
                 .first()
-                .map_or("", |reason| reason.message.as_str());
+                .map_or_else(String::new, |reason| reason.message.clone());
+            if let Some(unknown) = unknown_life(candidate, target) {
+                reason = format!("{reason}; {unknown}");
+            }
             let token = candidate.token.clone().unwrap_or_default();
             let words = [
                 "git",
@@ -611,6 +620,16 @@ fn permit(
             })
         }
     }
+}
+
+/// Says that it is not known whether the session that left it still lives, and why, where that is so.
+fn unknown_life<'a>(candidate: &'a Candidate, target: &SessionRef) -> Option<&'a str> {
+    candidate
+        .reasons
+        .iter()
+        .find(|reason| reason.code == ReasonCode::LivenessUnknown)
+        .filter(|_| &candidate.session() != target)
+        .map(|reason| reason.message.as_str())
 }
 
 /// Makes records of ours for work that only an agent's own store knows.

@@ -1,5 +1,5 @@
 //! Which task and which session a caller means.
-use super::{Caller, Choice, EngineError, Site};
+use super::{Caller, Choice, Elsewhere, EngineError, Site};
 use crate::identity::Identity;
 use crate::ids::{SessionRef, TaskId};
 use crate::ledger::{State, TaskEntry};
@@ -56,8 +56,8 @@ pub(super) fn own<'a>(
     let found = named(site, state, caller, task_text)?;
     for identity in &found {
         let whereabouts = site.whereabouts(&identity.place)?;
-        if whereabouts == Whereabouts::Copied
-            && let Some(judgement) = misplaced(whereabouts)
+        if matches!(whereabouts, Whereabouts::Copied | Whereabouts::CopyOfGone)
+            && let Some(judgement) = misplaced(whereabouts, &identity.place.root)
         {
             return Err(EngineError::Refused {
                 task_id: identity.task_id.clone(),
@@ -101,10 +101,12 @@ fn named<'a>(
         if !found.is_empty() {
             return Ok(found);
         }
-        return Err(match of_session(&here).last() {
-            Some(closed) => closed_error(closed),
-            None => EngineError::NoSession(session.id.to_string()),
-        });
+        if let Some(closed) = of_session(&here).last() {
+            return Err(closed_error(closed));
+        }
+        let held = |identity: &&Identity| &identity.session == session;
+        return Err(elsewhere(site, state, only.as_ref(), held)?
+            .unwrap_or_else(|| EngineError::NoSession(session.id.to_string())));
     }
     let above: Vec<&Identity> = open
         .iter()
@@ -121,15 +123,37 @@ fn named<'a>(
     sessions.sort();
     sessions.dedup();
     match sessions.len() {
-        0 => Err(here
-            .last()
-            .filter(|_| only.is_some())
-            .map_or(EngineError::NoTasks, |closed| closed_error(closed))),
+        0 if only.is_none() => Err(EngineError::NoTasks),
+        0 => Err(match here.last() {
+            Some(closed) => closed_error(closed),
+            None => {
+                elsewhere(site, state, only.as_ref(), |_| true)?.unwrap_or(EngineError::NoTasks)
+            }
+        }),
         1 => Ok(found),
         _ => Err(EngineError::Ambiguous(
             found.into_iter().map(choice).collect(),
         )),
     }
+}
+
+/// Says where the open identity is that is meant and is not here, if there is one.
+fn elsewhere(
+    site: &Site,
+    state: &State,
+    only: Option<&TaskId>,
+    is_meant: impl FnMut(&&Identity) -> bool,
+) -> Result<Option<EngineError>, EngineError> {
+    let open = state
+        .tasks
+        .values()
+        .filter(|entry| only.is_none_or(|only| only == &entry.task.task_id))
+        .flat_map(|entry| &entry.identities)
+        .filter(|identity| !identity.status.is_closed());
+    let Some(identity) = open.rev().find(is_meant) else {
+        return Ok(None);
+    };
+    Ok(Elsewhere::of(site, identity)?.map(EngineError::HeldElsewhere))
 }
 
 /// Finds the one open identity the caller means.

@@ -208,7 +208,7 @@ pub struct Initialised {
     pub worktree_id: String,
     /// Something was made or changed.
     pub changed: bool,
-    /// Identities that were tied to this place (after a move).
+    /// Identities that were tied to this place after a move, or that were begun in a copy and stay with it.
     pub rebound: usize,
     /// Tasks that stay with the original (after a copy).
     pub left_behind: usize,
@@ -229,9 +229,8 @@ pub fn init(engine: &Engine<'_>, mode: InitMode) -> Result<Initialised, EngineEr
             rebound = move_here(engine, &site)?;
         }
         InitMode::Copied => {
-            left_behind = leave_behind(engine, &site)?;
+            (left_behind, rebound) = leave_behind(engine, &site)?;
             if left_behind > 0 {
-                repository::renew_tokens(site.place())?;
                 site.tokens = repository::tokens(site.place())?;
                 changed = true;
             }
@@ -284,7 +283,9 @@ fn move_here(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
         .values()
         .flat_map(|entry| &entry.identities)
         .filter(|identity| {
-            is_now(site, identity, Whereabouts::Relocated) || was_here(site, identity)
+            is_now(site, identity, Whereabouts::Relocated)
+                || is_now(site, identity, Whereabouts::CopyOfGone)
+                || was_here(site, identity)
         })
         .map(|identity| (identity.task_id.clone(), identity.session.clone()))
         .collect();
@@ -315,40 +316,88 @@ fn move_here(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
     Ok(committed.value)
 }
 
-/// Puts the tasks that a copy brought along out of sight: they belong to the original.
-fn leave_behind(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
+/// Makes a copy a place of its own: the tasks that it brought along are put out of sight, for they belong to the original, and
+/// what was begun in it is tied to its new tokens. Returns how many tasks and how many identities these are.
+fn leave_behind(engine: &Engine<'_>, site: &Site) -> Result<(usize, usize), EngineError> {
+    let entries = || site.view.state.tasks.values();
+    let is_copied = |identity: &Identity| {
+        is_now(site, identity, Whereabouts::Copied)
+            || is_now(site, identity, Whereabouts::CopyOfGone)
+    };
+    if !entries().flat_map(|entry| &entry.identities).any(is_copied) {
+        return Ok((0, 0));
+    }
+    let tokens = repository::new_tokens(site.place())?;
+    let mut here = site.place_record()?;
+    (here.repository_id, here.worktree_id) = tokens.clone();
+    let is_here = |identity: &Identity| is_now(site, identity, Whereabouts::Same);
+    // Another work tree of the copy keeps its own token.
+    let is_beside = |identity: &Identity| is_now(site, identity, Whereabouts::OtherWorktree);
+    let tied = |identity: &Identity| {
+        let place = if is_here(identity) {
+            here.clone()
+        } else {
+            PlaceRecord {
+                repository_id: tokens.0.clone(),
+                ..identity.place.clone()
+            }
+        };
+        Identity {
+            place,
+            revision: identity.revision + 1,
+            ..identity.clone()
+        }
+    };
     let at = engine.clock.now();
     let actor = Actor {
         session: SessionRef::person(),
         pid: std::process::id(),
     };
-    let copied: Vec<_> = site
-        .view
-        .state
-        .tasks
-        .values()
+    let (kept, copied): (Vec<_>, Vec<_>) = entries()
+        .filter(|entry| !entry.identities.is_empty())
+        .partition(|entry| {
+            let mut identities = entry.identities.iter();
+            identities.any(|identity| is_here(identity) || is_beside(identity))
+        });
+    let copied: Vec<_> = copied
+        .into_iter()
         .filter(|entry| {
-            entry
-                .identities
-                .iter()
-                .any(|identity| is_now(site, identity, Whereabouts::Copied))
+            // The original's linked work trees are none of the copy's.
+            entry.identities.iter().any(|identity| {
+                is_copied(identity) || is_now(site, identity, Whereabouts::WorktreeGone)
+            })
         })
         .map(|entry| entry.task.task_id.clone())
         .collect();
-    if copied.is_empty() {
-        return Ok(0);
-    }
-    let committed = site.ledger.transact(engine.clock, super::PATIENCE, |_| {
-        let changes = vec![Change::Archived {
-            task_ids: copied.clone(),
-        }];
-        let transition = Transition {
-            at,
-            actor: actor.clone(),
-            operation: "init-copied".to_owned(),
-            changes,
-        };
-        Ok::<_, EngineError>((Some(transition), copied.len()))
-    })?;
+    let kept: Vec<_> = kept
+        .into_iter()
+        .flat_map(|entry| &entry.identities)
+        .filter(|identity| is_here(identity) || is_beside(identity))
+        .map(|identity| (identity.task_id.clone(), identity.session.clone()))
+        .collect();
+    let committed = site
+        .ledger
+        .transact(engine.clock, super::PATIENCE, |view| {
+            // Records go by what the ledger holds now: somebody may have saved meanwhile.
+            let mut changes: Vec<Change> = kept
+                .iter()
+                .filter_map(|(task, session)| view.state.identity(task, session))
+                .map(|identity| Change::Identity {
+                    identity: Box::new(tied(identity)),
+                })
+                .collect();
+            let rebound = changes.len();
+            changes.push(Change::Archived {
+                task_ids: copied.clone(),
+            });
+            let transition = Transition {
+                at,
+                actor: actor.clone(),
+                operation: "init-copied".to_owned(),
+                changes,
+            };
+            Ok::<_, EngineError>((Some(transition), (copied.len(), rebound)))
+        })?;
+    repository::put_tokens(site.place(), &tokens)?;
     Ok(committed.value)
 }

@@ -3,7 +3,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::candidate::IdentityView;
-use super::{Caller, Engine, EngineError, PATIENCE, Site, Which, select};
+use super::{Caller, Elsewhere, Engine, EngineError, PATIENCE, Site, Which, select};
 use crate::boundary::Boundary;
 use crate::fingerprint::{Look, Provenance, ProvenanceEvent};
 use crate::identity::{Closing, Identity, Note, Recorded, Task};
@@ -118,6 +118,11 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
             let own = entry
                 .identity(&session)
                 .filter(|identity| !identity.status.is_closed());
+            if let Some(held) = own.or_else(|| entry.holder())
+                && let Some(there) = Elsewhere::of(&site, held)?
+            {
+                return Err(EngineError::TaskExistsElsewhere(there));
+            }
             return match (own, entry.holder()) {
                 (Some(own), _) => Ok((None, (own.clone(), entry.task.clone()))),
                 (None, Some(holder)) => Err(EngineError::TaskExists {

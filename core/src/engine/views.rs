@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::candidate::IdentityView;
 use crate::ids::SessionRef;
-use crate::paths::text_of_path;
+use crate::paths::{shell_word_of_text, text_of_path};
 use crate::verdict::{Facts, ReviewGate, Verdict, Whereabouts};
 
 /// What to do next.
@@ -80,17 +80,18 @@ pub(super) fn next_of(
         },
         Verdict::NotResumable => NextView::new("show", &["git", "takeup", "show", task]),
         Verdict::MismatchedRepository => match facts.whereabouts {
-            Whereabouts::Relocated => {
+            Whereabouts::Relocated | Whereabouts::CopyOfGone => {
                 NextView::new("confirm-move", &["git", "takeup", "init", "--moved"])
             }
             Whereabouts::Copied => {
                 NextView::new("confirm-copy", &["git", "takeup", "init", "--copied"])
             }
             Whereabouts::OtherWorktree => {
-                let root = Path::new(&identity.repository_root)
-                    .to_string_lossy()
-                    .into_owned();
-                NextView::new("go-there", &["git", "-C", &root, "takeup", "inspect"])
+                let root = shell_word_of_text(&identity.repository_root);
+                NextView {
+                    action: "go-there".to_owned(),
+                    command: Some(format!("git -C {root} takeup inspect")),
+                }
             }
             Whereabouts::WorktreeGone if facts.status.is_closed() => NextView {
                 action: "none".to_owned(),

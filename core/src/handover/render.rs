@@ -355,27 +355,29 @@ fn drafts(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Draft> {
 }
 
 fn task(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Line> {
-    let mut lines = vec![
-        line(
+    let mut lines = vec![line(
+        Grade::Recorded,
+        format!("title: {}", pen.code(&handover.title, TITLE)),
+    )];
+    if let Some(left) = &handover.left_in {
+        let spot = spot(&left.root, left.branch.as_ref(), left.head.as_ref(), pen);
+        lines.push(line(
             Grade::Recorded,
-            format!("title: {}", pen.code(&handover.title, TITLE)),
-        ),
-        line(
-            Grade::Observed,
-            format!(
-                "work tree: {}, {}, {}",
-                pen.code(&handover.root, PATH),
-                handover.branch.as_ref().map_or_else(
-                    || "no branch".to_owned(),
-                    |branch| format!("branch {}", pen.code(branch, NAME))
-                ),
-                handover.head.as_ref().map_or_else(
-                    || "no commit".to_owned(),
-                    |head| format!("at {}", pen.code(head, 64))
-                ),
-            ),
-        ),
-    ];
+            format!("left in another place: {spot}"),
+        ));
+    }
+    let spot = spot(
+        &handover.root,
+        handover.branch.as_ref(),
+        handover.head.as_ref(),
+        pen,
+    );
+    let what = match &handover.left_in {
+        None => "work tree",
+        Some(left) if left.is_compared => "the work tree that was compared",
+        Some(_) => "this was made in a work tree that was not compared",
+    };
+    lines.push(line(Grade::Observed, format!("{what}: {spot}")));
     let command = handover
         .next
         .command
@@ -391,6 +393,22 @@ fn task(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Line> {
         ),
     ));
     lines
+}
+
+/// Names a work tree, its branch and its commit.
+fn spot(root: &str, branch: Option<&String>, head: Option<&String>, pen: &mut Pen<'_>) -> String {
+    format!(
+        "{}, {}, {}",
+        pen.code(root, PATH),
+        branch.map_or_else(
+            || "no branch".to_owned(),
+            |branch| format!("branch {}", pen.code(branch, NAME))
+        ),
+        head.map_or_else(
+            || "no commit".to_owned(),
+            |head| format!("at {}", pen.code(head, 64))
+        ),
+    )
 }
 
 fn verdict(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Line> {
@@ -445,6 +463,14 @@ fn asked(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Line> {
 
 fn changes(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Line> {
     let mut lines = Vec::new();
+    if handover
+        .left_in
+        .as_ref()
+        .is_some_and(|left| !left.is_compared)
+    {
+        let text = "not compared: it was left in another place";
+        return vec![line(Grade::Unknown, text)];
+    }
     if let Some(why) = &handover.changes_incomplete {
         lines.push(line(
             Grade::Unknown,

@@ -54,6 +54,7 @@ fn full() -> Handover {
         root: "/home/me/project".to_owned(),
         branch: Some("main".to_owned()),
         head: Some("1234567".to_owned()),
+        left_in: None,
         status: Status::Dirty,
         judgement: Some(Judgement {
             verdict: Verdict::StaleTask,

@@ -597,12 +597,6 @@ pub(super) fn contains(outer: &Path, inner: &Path) -> bool {
     std::fs::canonicalize(outer).is_ok_and(|outer| inner.starts_with(outer))
 }
 
-/// Quotes a path for a shell.
-pub(super) fn quoted(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    shlex::try_quote(&text).map_or_else(|_| format!("{text:?}"), std::borrow::Cow::into_owned)
-}
-
 fn empty_tree(format: ObjectFormat) -> &'static str {
     match format {
         ObjectFormat::Sha1 => "4b825dc642cb6eb9a060e54bf8d69288fbee4904",

@@ -46,10 +46,10 @@ pub fn create_tokens(place: &Place) -> Result<(RepositoryId, WorktreeId), Reposi
     ))
 }
 
-/// Gives a copied repository tokens of its own. What was recorded before belongs to the original from then on.
+/// Makes up tokens of its own for a copied repository. Nothing is written: see [`put_tokens`].
 ///
 /// Fails for a copied linked work tree: it shares the original's git folder, and so its token.
-pub fn renew_tokens(place: &Place) -> Result<(RepositoryId, WorktreeId), RepositoryError> {
+pub fn new_tokens(place: &Place) -> Result<(RepositoryId, WorktreeId), RepositoryError> {
     if place.is_linked()
         && let Some(other) = linked_root(&place.git_dir)
         && other != place.root
@@ -60,9 +60,18 @@ pub fn renew_tokens(place: &Place) -> Result<(RepositoryId, WorktreeId), Reposit
         });
     }
     Ok((
-        renew(&repository_file(place), RepositoryId::new)?,
-        renew(&worktree_file(&place.git_dir), WorktreeId::new)?,
+        fresh(&repository_file(place), RepositoryId::new)?.0,
+        fresh(&worktree_file(&place.git_dir), WorktreeId::new)?.0,
     ))
+}
+
+/// Gives a copied repository the tokens of its own. What was recorded with the old ones belongs to the original from then on.
+pub fn put_tokens(
+    place: &Place,
+    tokens: &(RepositoryId, WorktreeId),
+) -> Result<(), RepositoryError> {
+    put(&repository_file(place), tokens.0.as_str())?;
+    put(&worktree_file(&place.git_dir), tokens.1.as_str())
 }
 
 /// Describes the place for a record. Fails where it has no tokens yet.
@@ -152,11 +161,9 @@ fn create<T>(file: &Path, make: Make<T>) -> Result<T, RepositoryError> {
         .ok_or_else(|| FileError::new("cannot read", file, std::io::ErrorKind::NotFound).into())
 }
 
-fn renew<T>(file: &Path, make: Make<T>) -> Result<T, RepositoryError> {
+fn put(file: &Path, id: &str) -> Result<(), RepositoryError> {
     if let Some(folder) = file.parent() {
         make_private_folder(folder)?;
     }
-    let (id, line) = fresh(file, make)?;
-    write_atomic(file, &line, 0o600)?;
-    Ok(id)
+    Ok(write_atomic(file, format!("{id}\n").as_bytes(), 0o600)?)
 }

@@ -16,7 +16,8 @@ use crate::verdict::Whereabouts;
 /// Places are compared as the file system compares them, by device and inode, so a place reached through a link, a bind
 /// mount or other letter case is the same. Where the tokens are equal and the path is another:
 /// a folder that kept its inode, or that lies on another device, was moved when nothing of it is left at the old path;
-/// a folder with another inode on the same device is a copy even then, for moving within a device keeps the inode.
+/// a folder with another inode on the same device is a copy even then, for moving within a device keeps the inode: what became
+/// of the original is not known.
 pub fn whereabouts(
     place: &Place,
     tokens: &Tokens,
@@ -56,9 +57,9 @@ pub fn whereabouts(
         }
         Ok(_) | Err(_) => {}
     }
-    let moved_within = here.dev() == recorded.device;
-    Ok(if moved_within && here.ino() != recorded.inode {
-        Whereabouts::Copied
+    let same_device = here.dev() == recorded.device;
+    Ok(if same_device && here.ino() != recorded.inode {
+        Whereabouts::CopyOfGone
     } else {
         Whereabouts::Relocated
     })

@@ -365,3 +365,90 @@ fn a_session_lives_also_seen_from_another_time_namespace() {
         _ => eprintln!("no time namespace can be made here: that part was skipped"),
     }
 }
+
+/// The calls of those who are to take `t1` up, before the yes and with it, for people. The yes comes last.
+const LOOKS: [&[&str]; 4] = [
+    &["inspect"],
+    &["show", "t1"],
+    &["resume", "t1", "--to", "s2"],
+    &["resume", "t1", "--to", "s2", "--confirm"],
+];
+
+/// Everything that was said, as one line.
+fn unwrapped(said: &Ran) -> String {
+    let text = format!("{} {}", said.stdout, said.stderr);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn who_takes_up_is_told_where_it_is_not_known_whether_the_session_lives() {
+    let scratch = scratch();
+    // The process that stands for both is this test: that it lives says nothing of `s1`.
+    scratch
+        .takeup(&["start", "t1", "--session", "s1", "--no-checks"])
+        .exits(0);
+    for (words, code) in LOOKS.iter().zip([0, 0, 3, 0]) {
+        let said = scratch.takeup(words).exits(code);
+        let text = unwrapped(&said);
+        assert!(
+            text.contains("whether the session is still open is not known: ")
+                && text.contains("the caller runs in it too"),
+            "{words:?}: {text}"
+        );
+    }
+    // Of one's own session, and of one that is over, nobody asks that.
+    for session in ["s1", "s2"] {
+        let said = scratch.takeup(&["inspect", "--all", "--session", session]);
+        let other = usize::from(session == "s1");
+        assert_eq!(
+            unwrapped(&said).matches("is not known").count(),
+            other,
+            "{}",
+            said.stdout
+        );
+    }
+}
+
+#[test]
+fn who_takes_up_is_told_of_a_session_in_another_pid_namespace() {
+    use std::io::BufRead as _;
+    let scratch = scratch();
+    let program = scratch.program_in(&scratch.repo()).get_program().to_owned();
+    let mut inside = Command::new("unshare");
+    scratch.dress(&mut inside);
+    let mut inside = inside
+        .args([
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--mount",
+            "--mount-proc",
+            "--",
+        ])
+        .args(["sh", "-c"])
+        .arg("sleep 1000 & \"$0\" start t1 --session s1 --no-checks --pid $! && echo begun; wait")
+        .arg(program)
+        .current_dir(scratch.repo())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = std::io::BufReader::new(inside.stdout.take().unwrap()).lines();
+    let begun = lines.map_while(Result::ok).any(|line| line == "begun");
+    let said: Vec<Ran> = if begun {
+        LOOKS.iter().map(|words| scratch.takeup(words)).collect()
+    } else {
+        eprintln!("no pid namespace can be made here: skipped");
+        Vec::new()
+    };
+    inside.kill().unwrap();
+    inside.wait().unwrap();
+    for (said, words) in said.into_iter().zip(LOOKS) {
+        let text = unwrapped(&said);
+        assert!(
+            text.contains("whether the session is still open is not known: ")
+                && text.contains("another pid namespace"),
+            "{words:?}: {text}"
+        );
+    }
+}

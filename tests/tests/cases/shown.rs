@@ -12,6 +12,10 @@ fn filters() -> Vec<(&'static str, &'static str)> {
         (r"\b[0-9a-f]{10}\b", "[SHORT]"),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "[TIME]"),
         (r"just now|\d+ seconds? ago", "[AGO]"),
+        (
+            r"(?s)is\s+not\s+known: [^;]*?runs\s+in\s+it\s+too",
+            "is not known: [WHY]",
+        ),
     ]
 }
 
@@ -238,4 +242,42 @@ fn a_note_that_is_too_long_is_refused_and_not_cut() {
     }
     let log = scratch.takeup(&["show", "t1", "--json"]).exits(0).json();
     assert_eq!(log["data"]["notes"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn work_that_is_gone_is_not_called_restored() {
+    for (undo, note) in [
+        (&["clean", "-fdq"][..], "D w.txt (gone)"),
+        (&["stash", "-uq"], "D w.txt (gone)"),
+        (
+            &["config", "core.excludesFile", ".git/rules"],
+            "D w.txt (ignored)",
+        ),
+    ] {
+        let scratch = scratch();
+        scratch
+            .takeup(&["start", "t1", "--session", "s1", "--no-checks"])
+            .exits(0);
+        scratch.write("w.txt", "work\n");
+        scratch.takeup(&["save", "--session", "s1"]).exits(0);
+        scratch.write(".git/rules", "w.txt\n");
+        scratch.git(undo);
+        for words in [&["inspect"][..], &["diff", "t1"]] {
+            let said = scratch.takeup(words).stdout;
+            assert!(said.contains(note), "{undo:?}: {said}");
+            assert!(!said.contains("restored"), "{undo:?}: {said}");
+        }
+        let listed = scratch.takeup(&["diff", "t1", "--json"]).json();
+        let place = listed["data"]["changes"]["paths"][0]["place"].clone();
+        assert!(note.contains(place.as_str().unwrap()), "{listed}");
+    }
+    // What HEAD has is there again.
+    let scratch = scratch();
+    scratch.write("a.txt", "work\n");
+    scratch
+        .takeup(&["start", "t1", "--session", "s1", "--no-checks"])
+        .exits(0);
+    scratch.git(&["checkout", "-q", "a.txt"]);
+    let said = scratch.takeup(&["inspect"]).stdout;
+    assert!(said.contains("M a.txt (restored)"), "{said}");
 }

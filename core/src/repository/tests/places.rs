@@ -9,8 +9,8 @@ use crate::env::Env;
 use crate::error::Explain as _;
 use crate::ids::WorktreeId;
 use crate::repository::{
-    Tokens, add_place, create_tokens, discover, forget_gone_places, known_places, place_record,
-    renew_tokens, tokens, whereabouts,
+    Tokens, add_place, create_tokens, discover, forget_gone_places, known_places, new_tokens,
+    place_record, put_tokens, tokens, whereabouts,
 };
 use crate::time::Time;
 use crate::verdict::Whereabouts;
@@ -107,14 +107,15 @@ fn moved_copied_and_linked_places_are_told_apart() {
     // Made after the move: the old path is gone, and still it is a copy.
     let late = scratch.top.join("late");
     copy(&moved, &late);
-    assert_eq!(seen(&scratch, &late, &recorded), Whereabouts::Copied);
+    assert_eq!(seen(&scratch, &late, &recorded), Whereabouts::CopyOfGone);
     // Something else at the old path does not make the moved one a copy.
     scratch.repository("r", &[]);
     assert_eq!(seen(&scratch, &moved, &recorded), Whereabouts::Relocated);
 
     // A copy that was given tokens of its own is another repository.
     let place = discover(&scratch.env, &copied).unwrap();
-    let renewed = renew_tokens(&place).unwrap();
+    let renewed = new_tokens(&place).unwrap();
+    put_tokens(&place, &renewed).unwrap();
     assert_ne!(renewed.0, recorded.repository_id);
     assert_eq!(
         seen(&scratch, &copied, &recorded),
@@ -140,7 +141,7 @@ fn work_trees_are_told_apart_also_when_a_slot_is_used_again() {
     let copied = scratch.top.join("w-copy");
     copy(&linked, &copied);
     assert_eq!(seen(&scratch, &copied, &recorded), Whereabouts::Copied);
-    let error = renew_tokens(&discover(&scratch.env, &copied).unwrap()).unwrap_err();
+    let error = new_tokens(&discover(&scratch.env, &copied).unwrap()).unwrap_err();
     assert_eq!(error.code(), "shared-git-folder");
     fs::remove_dir_all(&copied).unwrap();
 

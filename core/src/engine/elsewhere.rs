@@ -1,0 +1,92 @@
+//! A task that was left at another place than this one: where, and the way out.
+use std::fmt;
+
+use super::{EngineError, Site};
+use crate::identity::Identity;
+use crate::ids::{SessionRef, TaskId};
+use crate::paths::shell_word_of_text;
+use crate::verdict::Whereabouts;
+
+/// A task that was left at another place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// The task.
+    pub task_id: TaskId,
+    /// The session that left it.
+    pub session: SessionRef,
+    /// The work tree it was left in, as [`crate::identity::PlaceRecord::root`].
+    pub root: String,
+    /// How the present place relates to it.
+    pub whereabouts: Whereabouts,
+}
+
+impl Elsewhere {
+    /// Tells where an identity was left; `None` where that is here.
+    pub(super) fn of(site: &Site, identity: &Identity) -> Result<Option<Self>, EngineError> {
+        let whereabouts = site.whereabouts(&identity.place)?;
+        Ok((whereabouts != Whereabouts::Same).then(|| Self {
+            task_id: identity.task_id.clone(),
+            session: identity.session.clone(),
+            root: identity.place.root.clone(),
+            whereabouts,
+        }))
+    }
+
+    /// Says what can be done about it.
+    pub(super) fn way_out(&self) -> String {
+        let task = &self.task_id;
+        match self.whereabouts {
+            Whereabouts::OtherWorktree => format!(
+                "go on there: git -C {} takeup inspect",
+                shell_word_of_text(&self.root)
+            ),
+            Whereabouts::WorktreeGone => format!(
+                "`git takeup show {task}` has its records, and `git takeup abandon {task}` gives it up"
+            ),
+            Whereabouts::Relocated => {
+                "confirm the move first, with `git takeup init --moved`".to_owned()
+            }
+            Whereabouts::Copied => {
+                "make this copy a place of its own first, with `git takeup init --copied`".to_owned()
+            }
+            Whereabouts::CopyOfGone => {
+                "where this copy takes its place: `git takeup init --moved`; else `git takeup init --copied`".to_owned()
+            }
+            Whereabouts::Same | Whereabouts::OtherRepository => {
+                format!("`git takeup show {task}` has its records")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Elsewhere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let root = &self.root;
+        match self.whereabouts {
+            Whereabouts::Same => write!(f, "was left in {root}"),
+            Whereabouts::OtherWorktree => {
+                write!(
+                    f,
+                    "was left in another work tree of this repository, {root}"
+                )
+            }
+            Whereabouts::WorktreeGone => {
+                write!(f, "was left in the work tree {root}, which is gone")
+            }
+            Whereabouts::Relocated => {
+                write!(
+                    f,
+                    "was left in {root}, before the repository was moved here"
+                )
+            }
+            Whereabouts::Copied => write!(f, "was left in {root}, of which this is a copy"),
+            Whereabouts::CopyOfGone => {
+                write!(
+                    f,
+                    "was left in {root}, which is gone, and of which this is a copy"
+                )
+            }
+            Whereabouts::OtherRepository => write!(f, "was left in another repository, {root}"),
+        }
+    }
+}
