@@ -138,6 +138,10 @@ fn left(found: &Candidate, now: Time) -> String {
                 .unwrap_or_default();
             format!("{} ({event}), on {spot}{after}", when(now, left.at))
         }
+        None if found.identity.latest_working_tree_fingerprint.is_some() => format!(
+            "{}, by the agent's own record",
+            ago(now, found.identity.updated_at)
+        ),
         None => format!(
             "{}, and nothing was recorded of the content",
             ago(now, found.identity.updated_at)

@@ -97,6 +97,7 @@ impl Notes {
             helper: false,
             crash_group: None,
             snapshot_tree: None,
+            snapshot_after: None,
             recovered: Vec::new(),
         }))
     }

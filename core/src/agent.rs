@@ -205,6 +205,10 @@ pub struct Session {
     pub crash_group: Option<String>,
     /// The tree id of the work tree that the agent itself recorded last (OpenCode's step snapshots).
     pub snapshot_tree: Option<String>,
+    /// What was called after that tree was recorded and may have changed the content, in words; the tree is then not what was
+    /// left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot_after: Option<String>,
     /// What was recovered that the agent itself cannot load, in words.
     pub recovered: Vec<String>,
 }

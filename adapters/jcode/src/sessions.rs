@@ -266,6 +266,7 @@ impl Source<'_> {
             helper: brief.meta.is_helper(),
             crash_group: judged.group.clone(),
             snapshot_tree: None,
+            snapshot_after: None,
             recovered: brief.recovered.clone(),
         })
     }

@@ -24,6 +24,8 @@ use owner::Holders;
 
 /// How many of the last messages are looked at to tell how a session ended.
 const LOOK_BACK: usize = 40;
+/// How many sessions are looked at where several fit a name.
+const MOST_NAMED: usize = 20;
 /// The longest title or prompt that is shown.
 const LONGEST: usize = 200;
 /// How much of a text is looked at for secrets before it is cut: one that a cut goes through could not be told any more.
@@ -47,6 +49,8 @@ struct Row {
     messages: Vec<Message>,
     /// How many messages there are.
     count: u64,
+    /// What of it cannot be read, in words.
+    damage: Vec<String>,
     /// The file it was read from.
     source: PathBuf,
     /// That file is a database, of which can be asked who has it open.
@@ -66,7 +70,7 @@ struct Wanted<'a> {
 enum Which<'a> {
     /// Those that work in a place (or anywhere) and are candidates: sub-agents, forks and archived ones are not.
     Place(Option<&'a Path>),
-    /// One by id, by the beginning of its id, or by name.
+    /// One by id, name, the beginning of its id or a part of its title.
     Name(&'a str),
     /// These.
     These(&'a HashSet<String>),
@@ -78,15 +82,57 @@ impl Wanted<'_> {
             Which::Place(root) => {
                 row.is_candidate() && root.is_none_or(|root| is_below(&row.directory, root))
             }
-            Which::Name(name) => row.id.starts_with(name) || row.slug.as_deref() == Some(name),
+            Which::Name(name) => row.fits(name).is_some(),
             Which::These(ids) => ids.contains(&row.id),
         }
     }
+
+    /// By how well it fits the name that is asked for, the newest first.
+    fn order(&self, row: &Row) -> (Option<Fit>, std::cmp::Reverse<i64>) {
+        let fit = match self.which {
+            Which::Name(name) => row.fits(name),
+            Which::Place(_) | Which::These(_) => None,
+        };
+        (fit, std::cmp::Reverse(row.updated))
+    }
+}
+
+/// How a session fits a name, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Fit {
+    /// It is its id.
+    Id,
+    /// It is the word it is called by.
+    Slug,
+    /// Its id begins so.
+    Beginning,
+    /// A part of its title, in letters of either case.
+    Title,
 }
 
 impl Row {
     const fn is_candidate(&self) -> bool {
         !self.archived && self.parent.is_none()
+    }
+
+    fn fits(&self, name: &str) -> Option<Fit> {
+        if self.id == name {
+            Some(Fit::Id)
+        } else if self.slug.as_deref() == Some(name) {
+            Some(Fit::Slug)
+        } else if self.id.starts_with(name) {
+            Some(Fit::Beginning)
+        } else {
+            let has = self.title.to_lowercase().contains(&name.to_lowercase());
+            has.then_some(Fit::Title)
+        }
+    }
+
+    /// Returns what is damaged about it.
+    fn issue(&self) -> Option<Issue> {
+        let why = format!("session {}: {}", self.id, self.damage.join("; "));
+        (!self.damage.is_empty())
+            .then(|| Issue::new(&self.source, IssueKind::Corrupt, text::one_line(&why, 400)))
     }
 }
 
@@ -110,37 +156,39 @@ fn is_below(folder: &Path, root: &Path) -> bool {
             .is_ok_and(|real| real.starts_with(root))
 }
 
-/// Reads what is wanted from every store, newest first.
-fn rows(env: &Env, wanted: &Wanted<'_>) -> Found<Row> {
+/// Reads what is wanted from every store, in the order of [`Wanted::order`], and tells which stores could not be read at all.
+fn rows(env: &Env, wanted: &Wanted<'_>) -> (Found<Row>, Vec<Issue>) {
     let mut found = Found::default();
+    let mut unread = Vec::new();
     let Some(homes) = Homes::of(env) else {
-        return found;
+        return (found, unread);
     };
-    for database in homes.databases(env, &mut found.issues) {
+    for database in homes.databases(env, &mut unread) {
         match database::read(&database, wanted) {
             Ok((rows, issues)) => {
                 found.items.extend(rows);
                 found.issues.extend(issues);
             }
-            Err(issue) => found.issues.push(issue),
+            Err(issue) => unread.push(issue),
         }
     }
     let known: HashSet<String> = found.items.iter().map(|row| row.id.clone()).collect();
     let trees = tree::read(&homes.data, wanted, &known);
     found.items.extend(trees.items);
     found.issues.extend(trees.issues);
-    found
-        .items
-        .sort_by(|a, b| b.updated.cmp(&a.updated).then_with(|| b.id.cmp(&a.id)));
+    found.items.sort_by(|a, b| {
+        let by_fit = wanted.order(a).cmp(&wanted.order(b));
+        by_fit.then_with(|| b.id.cmp(&a.id))
+    });
     if wanted.limit > 0 {
         found.items.truncate(wanted.limit);
     }
-    found
+    (found, unread)
 }
 
 /// Lists sessions.
 pub(crate) fn sessions(env: &Env, query: &SessionQuery, clock: &dyn Clock) -> Found<Session> {
-    let found = rows(
+    let (found, unread) = rows(
         env,
         &Wanted {
             which: Which::Place(query.root.as_deref()),
@@ -151,8 +199,9 @@ pub(crate) fn sessions(env: &Env, query: &SessionQuery, clock: &dyn Clock) -> Fo
     let mut context = Context::new(env, clock);
     let mut sessions = Found {
         items: Vec::with_capacity(found.items.len()),
-        issues: found.issues,
+        issues: unread,
     };
+    sessions.issues.extend(found.issues);
     for row in &found.items {
         match context.session(row) {
             Some(session) => sessions.items.push(session),
@@ -179,6 +228,7 @@ pub(crate) fn these(
     };
     let mut context = Context::new(env, clock);
     rows(env, &wanted)
+        .0
         .items
         .iter()
         .filter_map(|row| Some((row.id.clone(), context.session(row)?)))
@@ -208,34 +258,56 @@ pub(crate) fn session(
     if id.is_empty() {
         return Err(missing());
     }
-    let found = rows(
+    let (found, unread) = rows(
         env,
         &Wanted {
             which: Which::Name(id),
-            limit: 0,
+            limit: MOST_NAMED,
             messages: LOOK_BACK.max(turns.saturating_mul(3)),
         },
     );
-    let row = match found.items.iter().find(|row| row.id == id) {
-        Some(row) => row,
-        None => match found.items.as_slice() {
-            [row] => row,
-            [] => {
-                // A store that could not be read is no proof that there is no such session.
-                return Err(match found.issues.into_iter().next() {
-                    Some(issue) => AgentError::Damaged(issue),
-                    None => missing(),
-                });
-            }
-            several => {
-                return Err(AgentError::Other(format!(
-                    "{:?} fits {} sessions of {}",
+    let best = found.items.first().and_then(|row| row.fits(id));
+    let fitting: Vec<&Row> = found
+        .items
+        .iter()
+        .filter(|row| row.fits(id) == best)
+        .collect();
+    let row = match fitting.as_slice() {
+        [row] => *row,
+        [] => {
+            // A store, or a file of that name, that could not be read is no proof that there is no such session.
+            let of_that_name = |issue: &Issue| {
+                let name = issue.path.file_stem().and_then(|name| name.to_str());
+                name.is_some_and(|name| name.starts_with(id))
+            };
+            let mut issues = found.issues.into_iter().filter(of_that_name);
+            return Err(match unread.into_iter().next().or_else(|| issues.next()) {
+                Some(issue) => AgentError::Damaged(issue),
+                None => missing(),
+            });
+        }
+        several => {
+            let masker = Masker::of(env);
+            let named: Vec<String> = several
+                .iter()
+                .take(5)
+                .map(|row| format!("{} ({})", row.id, masker.text(&row.title).text))
+                .collect();
+            let more = if several.len() > named.len() {
+                ", and more"
+            } else {
+                ""
+            };
+            return Err(AgentError::Other(text::one_line(
+                &format!(
+                    "{:?} fits several sessions of {}: {}{more}",
                     text::one_line(id, 80),
-                    several.len(),
-                    crate::NAME
-                )));
-            }
-        },
+                    crate::NAME,
+                    named.join(", ")
+                ),
+                800,
+            )));
+        }
     };
     let session = Context::new(env, clock).session(row).ok_or_else(missing)?;
     let masker = Masker::of(env);
@@ -297,6 +369,7 @@ impl<'a> Context<'a> {
         for effect in &mut open_effects {
             effect.argument = masked(std::mem::take(&mut effect.argument));
         }
+        let snapshot = history::snapshot(&row.messages);
         let mut plan = row.todos.clone();
         for item in &mut plan {
             item.text = masked(std::mem::take(&mut item.text));
@@ -308,7 +381,7 @@ impl<'a> Context<'a> {
                 .as_deref()
                 .map(|slug| text::one_line(slug, LONGEST)),
             title: history::title(row).map(masked),
-            cwd: Some(row.directory.clone()),
+            cwd: Some(row.directory.clone()).filter(|folder| !folder.as_os_str().is_empty()),
             created_at: Some(Time::from_millis(row.created)),
             updated_at: Some(Time::from_millis(row.updated)),
             status: Some(ending.word.to_owned()),
@@ -333,7 +406,8 @@ impl<'a> Context<'a> {
                 .and_then(|parent| SessionId::new(parent).ok()),
             helper: row.parent.is_some(),
             crash_group: None,
-            snapshot_tree: history::snapshot_tree(&row.messages),
+            snapshot_tree: snapshot.tree,
+            snapshot_after: snapshot.after,
             recovered: Vec::new(),
         })
     }

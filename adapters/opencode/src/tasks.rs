@@ -341,7 +341,7 @@ impl<'a> Present<'a> {
             })
             .and_then(|name| modified(&self.place.common_dir.join("logs").join(name)))
             .unwrap_or(0);
-        if moved.max(pointed).max(branch) > item.written {
+        if moved.max(pointed).max(branch) > left_at(item) {
             return blind("which moved since");
         }
         None
@@ -351,12 +351,24 @@ impl<'a> Present<'a> {
     fn agents_file(&self, item: &FoundIdentity) -> Option<takeup_core::verdict::Content> {
         let meta = self.place.root.join("AGENTS.md").symlink_metadata().ok()?;
         let changed = i128::from(meta.ctime()) * 1_000_000_000 + i128::from(meta.ctime_nsec());
-        (changed > item.written).then(|| {
+        (changed > left_at(item)).then(|| {
             takeup_core::verdict::Content::Blind(
                 "OpenCode++'s fingerprint is equal, but it leaves out AGENTS.md, which was written since".to_owned(),
             )
         })
     }
+}
+
+/// The times of files lag behind the clock by so much, in nanoseconds: the longest tick of a kernel.
+const TICK: i128 = 10_000_000;
+
+/// When a record was last written, in nanoseconds since the epoch: what it says itself, or the time of its file where that is
+/// earlier. A file that was copied, restored or touched is newer than what stands in it. One that does not say when was
+/// written before everything.
+fn left_at(item: &FoundIdentity) -> i128 {
+    let told = item.identity.updated_at.parse::<takeup_core::time::Time>();
+    told.map_or(0, |at| i128::from(at.millis()) * 1_000_000 - TICK)
+        .min(item.written)
 }
 
 /// When a file was last changed, in nanoseconds since the epoch.

@@ -5,6 +5,7 @@ use std::process::Command;
 use takeup_core::env::Env;
 use takeup_core::repository::Place;
 use takeup_core::status::Status;
+use takeup_core::time::{Clock as _, SystemClock};
 
 use crate::sidecar::{Json, NewIdentity, Paths};
 
@@ -103,7 +104,7 @@ impl Repo {
                 .into_iter()
                 .find(|known| known.code() == status)
                 .unwrap(),
-            at: "2026-03-01T10:00:00.000Z",
+            at: &SystemClock.now().to_string(),
         }
         .over(None);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

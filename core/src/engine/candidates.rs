@@ -243,7 +243,16 @@ impl<'a> Gatherer<'a> {
             recorded.and_then(|record| record.closing.as_ref()),
         );
         let content = match (latest, &session.snapshot_tree) {
-            (None, Some(tree)) if whereabouts == Whereabouts::Same => self.content_of_tree(tree),
+            (None, Some(tree)) if whereabouts == Whereabouts::Same => {
+                session.snapshot_after.as_ref().map_or_else(
+                    || self.content_of_tree(tree),
+                    |after| {
+                        Content::RecordIncomplete(format!(
+                            "the agent recorded no content after {after}"
+                        ))
+                    },
+                )
+            }
             (latest, _) => self.content(whereabouts, latest),
         };
         let left = latest.map(|recorded| &recorded.tree);

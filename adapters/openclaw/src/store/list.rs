@@ -403,6 +403,7 @@ impl Store<'_> {
             helper: row.parent_key.is_some(),
             crash_group: None,
             snapshot_tree: None,
+            snapshot_after: None,
             recovered: recovered.into_iter().collect(),
         };
         Ok(Listed {

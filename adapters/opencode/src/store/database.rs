@@ -1,13 +1,15 @@
 //! The database of OpenCode 1.2 and later. Columns were added almost monthly, so each is looked for.
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
 use takeup_core::agent::PlanItem;
 use takeup_core::issue::{Issue, IssueKind};
-use takeup_core::text;
+use takeup_core::text::one_line;
 use takeup_sqlite::rusqlite::Connection;
-use takeup_sqlite::{Columns, ReadError, columns};
+use takeup_sqlite::rusqlite::types::ValueRef;
+use takeup_sqlite::{Columns, ReadError, columns, integer, text};
 
-use super::history::{Message, hide_reverted};
+use super::history::{self, Message, hide_reverted};
 use super::{Row, Wanted};
 
 /// Reads what is wanted. No file gives nothing.
@@ -33,10 +35,18 @@ fn sessions(
     let part = columns(db, "part")?;
     part.require(&["id", "message_id", "data"])?;
     let todo = columns(db, "todo")?;
-    let mut rows = headers(db, path, &session)?;
+    let mut rows = headers(db, path, &session, issues)?;
     super::mark_newest(&mut rows);
-    rows.retain(|row| wanted.fits(row));
-    rows.sort_by_key(|row| std::cmp::Reverse(row.updated));
+    // One without a folder may belong here.
+    rows.retain(|row| wanted.fits(row) || row.directory.as_os_str().is_empty());
+    let of_no_place = |row: &Row| !wanted.fits(row);
+    issues.extend(
+        rows.iter()
+            .filter(|row| of_no_place(row))
+            .filter_map(Row::issue),
+    );
+    rows.retain(|row| !of_no_place(row));
+    rows.sort_by_key(|row| wanted.order(row));
     if wanted.limit > 0 {
         rows.truncate(wanted.limit);
     }
@@ -48,6 +58,8 @@ fn sessions(
         )?;
         row.messages = messages(db, &row.id, wanted.messages)?;
         hide_reverted(row);
+        row.damage.extend(history::damage(&row.messages));
+        issues.extend(row.issue());
         row.todos = todos(db, &todo, &row.id)?;
     }
     if columns(db, "session_v2")?.exist() {
@@ -60,7 +72,12 @@ fn sessions(
     Ok(rows)
 }
 
-fn headers(db: &Connection, path: &Path, session: &Columns) -> Result<Vec<Row>, ReadError> {
+fn headers(
+    db: &Connection,
+    path: &Path,
+    session: &Columns,
+    issues: &mut Vec<Issue>,
+) -> Result<Vec<Row>, ReadError> {
     let query = format!(
         "select id, {}, {}, directory, title, time_created, time_updated, {}, {} from session",
         session.or_null("parent_id"),
@@ -72,26 +89,44 @@ fn headers(db: &Connection, path: &Path, session: &Columns) -> Result<Vec<Row>, 
     let mut found = statement.query([])?;
     let mut rows = Vec::new();
     while let Some(row) = found.next()? {
-        let revert: Option<String> = row.get(8)?;
+        let Some(id) = text(row, 0)? else {
+            issues.push(Issue::new(
+                path,
+                IssueKind::Corrupt,
+                "a session has no id, so nothing can be told of it",
+            ));
+            continue;
+        };
+        let (directory, title) = (text(row, 3)?, text(row, 4)?);
+        let (created, updated) = (integer(row, 5)?, integer(row, 6)?);
+        let damage = [
+            (
+                directory.as_deref().unwrap_or_default().is_empty(),
+                "it names no folder, so its place is unknown",
+            ),
+            (title.is_none(), "its title is no text"),
+            (
+                created.is_none() || updated.is_none(),
+                "its times are no numbers",
+            ),
+        ];
+        let damage = damage.into_iter().filter(|(is_so, _)| *is_so);
         rows.push(Row {
-            id: row.get(0)?,
-            parent: row.get(1)?,
-            slug: row.get(2)?,
-            directory: PathBuf::from(row.get::<_, String>(3)?),
-            title: row.get(4)?,
-            created: row.get(5)?,
-            updated: row.get(6)?,
-            archived: row.get::<_, Option<i64>>(7)?.is_some(),
-            revert: revert
-                .as_deref()
-                .and_then(|revert| serde_json::from_str(revert).ok())
-                .and_then(|revert| super::history::revert_of(&revert)),
-            todos: Vec::new(),
-            messages: Vec::new(),
-            count: 0,
+            id,
+            parent: text(row, 1)?,
+            slug: text(row, 2)?,
+            directory: PathBuf::from(directory.unwrap_or_default()),
+            title: title.unwrap_or_default(),
+            created: created.unwrap_or(0),
+            updated: updated.or(created).unwrap_or(0),
+            archived: !matches!(row.get_ref(7)?, ValueRef::Null),
+            revert: text(row, 8)?
+                .and_then(|revert| serde_json::from_str(&revert).ok())
+                .and_then(|revert| history::revert_of(&revert)),
+            damage: damage.map(|(_, why)| why.to_owned()).collect(),
             source: path.to_path_buf(),
             in_database: true,
-            newest: false,
+            ..Row::default()
         });
     }
     Ok(rows)
@@ -105,24 +140,34 @@ fn messages(db: &Connection, session: &str, most: usize) -> Result<Vec<Message>,
     let mut found = statement.query((session, most))?;
     let mut messages = Vec::new();
     while let Some(row) = found.next()? {
-        let id: String = row.get(0)?;
-        let data: String = row.get(1)?;
+        let Some(id) = text(row, 0)? else {
+            messages.push(Message::new(
+                "a message without an id".to_owned(),
+                Value::Null,
+                Vec::new(),
+            ));
+            continue;
+        };
+        let data = text(row, 1)?.unwrap_or_default();
         let parts = parts(db, &id)?;
-        messages.push(Message::new(id, parse(&data), parts));
+        messages.push(Message::new(id, history::parse(&data), parts));
     }
     messages.reverse();
     Ok(messages)
 }
 
-fn parts(db: &Connection, message: &str) -> Result<Vec<(String, serde_json::Value)>, ReadError> {
+/// Reads the last parts of a message, oldest first.
+fn parts(db: &Connection, message: &str) -> Result<Vec<(String, Value)>, ReadError> {
     let mut statement =
-        db.prepare("select id, data from part where message_id = ?1 order by id limit 2000")?;
+        db.prepare("select id, data from part where message_id = ?1 order by id desc limit 2000")?;
     let mut found = statement.query([message])?;
     let mut parts = Vec::new();
     while let Some(row) = found.next()? {
-        let data: String = row.get(1)?;
-        parts.push((row.get(0)?, parse(&data)));
+        let id = text(row, 0)?.unwrap_or_else(|| "a part without an id".to_owned());
+        let data = text(row, 1)?.unwrap_or_default();
+        parts.push((id, history::parse(&data)));
     }
+    parts.reverse();
     Ok(parts)
 }
 
@@ -133,9 +178,9 @@ pub(super) fn last_model(path: &Path) -> Option<(String, String)> {
         let mut statement = db.prepare("select data from message order by id desc limit 200")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let data = parse(&row.get::<_, String>(0)?);
-            let text = |pointer: &str| data.pointer(pointer).and_then(serde_json::Value::as_str);
-            let named = text("/model/providerID").zip(text("/model/modelID"));
+            let data = history::parse(&text(row, 0)?.unwrap_or_default());
+            let name = |pointer: &str| data.pointer(pointer).and_then(Value::as_str);
+            let named = name("/model/providerID").zip(name("/model/modelID"));
             if let Some((provider, name)) =
                 named.filter(|(provider, name)| !provider.is_empty() && !name.is_empty())
             {
@@ -145,11 +190,6 @@ pub(super) fn last_model(path: &Path) -> Option<(String, String)> {
         Ok(None)
     });
     found.ok().flatten().flatten()
-}
-
-/// What is no JSON is nothing: the rest of the session can still be read.
-fn parse(data: &str) -> serde_json::Value {
-    serde_json::from_str(data).unwrap_or_default()
 }
 
 fn todos(db: &Connection, todo: &Columns, session: &str) -> Result<Vec<PlanItem>, ReadError> {
@@ -164,8 +204,8 @@ fn todos(db: &Connection, todo: &Columns, session: &str) -> Result<Vec<PlanItem>
     let mut found = statement.query([session])?;
     let mut items = Vec::new();
     while let Some(row) = found.next()? {
-        let content: String = row.get(0)?;
-        let state: String = row.get(1)?;
+        let content = text(row, 0)?.unwrap_or_else(|| "(cannot be read)".to_owned());
+        let state = text(row, 1)?.unwrap_or_default();
         items.push(plan_item(&content, &state));
     }
     Ok(items)
@@ -174,8 +214,8 @@ fn todos(db: &Connection, todo: &Columns, session: &str) -> Result<Vec<PlanItem>
 /// Translates a todo; a cancelled one is not open.
 pub(super) fn plan_item(content: &str, state: &str) -> PlanItem {
     PlanItem {
-        text: text::one_line(content, 500),
+        text: one_line(content, 500),
         done: matches!(state, "completed" | "cancelled"),
-        state: text::one_line(state, 40),
+        state: one_line(state, 40),
     }
 }

@@ -83,15 +83,39 @@ impl Message {
         })
     }
 
+    /// The calls that had begun and not ended, and the parts of which nobody can tell.
     fn open_tools(&self) -> impl Iterator<Item = &Value> {
-        self.parts.iter().map(|(_, part)| part).filter(|part| {
-            field(part, "type") == Some("tool")
-                && matches!(
-                    part.pointer("/state/status").and_then(Value::as_str),
-                    Some("pending" | "running")
-                )
-        })
+        self.parts
+            .iter()
+            .map(|(_, part)| part)
+            .filter(|part| is_open(part) || may_be_call(part))
     }
+}
+
+fn is_open(part: &Value) -> bool {
+    field(part, "type") == Some("tool")
+        && matches!(
+            part.pointer("/state/status").and_then(Value::as_str),
+            Some("pending" | "running")
+        )
+}
+
+/// Reads a message or a part. What cannot be read is kept as the beginning of its text, for a healthy one is an object.
+pub(super) fn parse(data: &str) -> Value {
+    serde_json::from_str(data)
+        .ok()
+        .filter(Value::is_object)
+        .unwrap_or_else(|| Value::String(data.chars().take(LOOKED_AT).collect()))
+}
+
+/// Tells whether a part that cannot be read may have been a call: its first words may still say what it was.
+fn may_be_call(part: &Value) -> bool {
+    let begins = |text: &str| {
+        ["text", "reasoning", "step-start", "step-finish", "patch"]
+            .iter()
+            .any(|kind| text.starts_with(&format!("{{\"type\":\"{kind}\"")))
+    };
+    !part.is_object() && !part.as_str().is_some_and(begins)
 }
 
 fn field<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
@@ -184,6 +208,14 @@ pub(super) fn ending(row: &Row) -> Ending {
         };
         return ending(word, false, reason, proof);
     }
+    if !last.data.is_object() {
+        return ending(
+            "unreadable",
+            true,
+            InterruptionReason::Unknown,
+            "the last message cannot be read".to_owned(),
+        );
+    }
     if !last.is_complete() {
         let open: Vec<String> = last
             .open_tools()
@@ -241,6 +273,27 @@ pub(super) fn ending(row: &Row) -> Ending {
     }
 }
 
+/// What of the messages cannot be read, in words.
+pub(super) fn damage(messages: &[Message]) -> Option<String> {
+    let broken: Vec<&str> = messages
+        .iter()
+        .flat_map(|message| {
+            std::iter::once((&message.id, &message.data))
+                .chain(message.parts.iter().map(|(id, part)| (id, part)))
+        })
+        .filter(|(_, data)| !data.is_object())
+        .map(|(id, _)| id.as_str())
+        .collect();
+    let (shown, more) = broken.split_at_checked(3).unwrap_or((&broken, &[]));
+    (!broken.is_empty()).then(|| {
+        let more = match more.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        text::one_line(&format!("cannot be read: {}{more}", shown.join(", ")), 200)
+    })
+}
+
 /// Calls that had started and not finished. Only the last turn can hold any that are not known to be over.
 pub(super) fn open_effects(messages: &[Message]) -> Vec<OpenEffect> {
     let start = messages.iter().rposition(Message::is_user).unwrap_or(0);
@@ -249,6 +302,19 @@ pub(super) fn open_effects(messages: &[Message]) -> Vec<OpenEffect> {
         .skip(start)
         .flat_map(Message::open_tools)
         .map(|part| {
+            if !part.is_object() {
+                return OpenEffect {
+                    tool: "unknown".to_owned(),
+                    argument: text::one_line(
+                        &format!(
+                            "(its record cannot be read) {}",
+                            part.as_str().unwrap_or_default()
+                        ),
+                        LOOKED_AT,
+                    ),
+                    at: None,
+                };
+            }
             let input = part.pointer("/state/input").cloned().unwrap_or(Value::Null);
             let argument = input
                 .get("command")
@@ -276,23 +342,82 @@ pub(super) fn open_effects(messages: &[Message]) -> Vec<OpenEffect> {
         .collect()
 }
 
-/// The tree of the work tree that OpenCode recorded last: at the beginning or the end of a step.
-pub(super) fn snapshot_tree(messages: &[Message]) -> Option<String> {
-    messages
+/// What OpenCode recorded last of the work tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Snapshot {
+    /// The tree, at the beginning or the end of a step.
+    pub(super) tree: Option<String>,
+    /// What came after it and may have changed the content, in words.
+    pub(super) after: Option<String>,
+}
+
+/// OpenCode's tools that change nothing in the work tree.
+const READING: [&str; 13] = [
+    "codesearch",
+    "glob",
+    "grep",
+    "invalid",
+    "list",
+    "lsp",
+    "question",
+    "read",
+    "skill",
+    "todoread",
+    "todowrite",
+    "webfetch",
+    "websearch",
+];
+
+/// Finds the last snapshot, and what came after it. Calls that never ended are not counted: they are told by themselves.
+pub(super) fn snapshot(messages: &[Message]) -> Snapshot {
+    let mut calls: Vec<String> = Vec::new();
+    let mut patched = false;
+    let parts = messages
         .iter()
         .rev()
-        .flat_map(|message| message.parts.iter().rev())
-        .find_map(|(_, part)| {
-            if !matches!(field(part, "type"), Some("step-start" | "step-finish")) {
-                return None;
+        .flat_map(|message| message.parts.iter().rev());
+    for (_, part) in parts {
+        match field(part, "type") {
+            Some(kind @ ("step-start" | "step-finish")) => {
+                let Some(tree) = field(part, "snapshot") else {
+                    continue;
+                };
+                // A step's list of changed files follows the snapshot of its end, which holds them. Where there is none, the list is
+                // the only word of a change, or of the calls that are known.
+                if patched && kind == "step-start" && calls.is_empty() {
+                    calls.push("changed files".to_owned());
+                }
+                calls.reverse();
+                let after = match calls.len() {
+                    0 => None,
+                    1 => Some(format!("1 later call: {}", calls.concat())),
+                    more => Some(format!("{more} later calls: {}", calls.join(", "))),
+                };
+                return Snapshot {
+                    tree: Some(tree.to_owned()).filter(|id| is_object_id(id)),
+                    after: after.map(|after| text::one_line(&after, 200)),
+                };
             }
-            field(part, "snapshot")
-        })
-        .filter(|id| {
-            matches!(id.len(), 40 | 64)
-                && id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
-        })
-        .map(str::to_owned)
+            Some("patch") => patched = true,
+            Some("tool") => {
+                let tool = field(part, "tool").unwrap_or("tool");
+                if !READING.contains(&tool) && !is_open(part) {
+                    calls.push(text::one_line(tool, 40));
+                }
+            }
+            Some(_) => {}
+            None => {
+                if may_be_call(part) {
+                    calls.push("a part that cannot be read".to_owned());
+                }
+            }
+        }
+    }
+    Snapshot::default()
+}
+
+fn is_object_id(id: &str) -> bool {
+    matches!(id.len(), 40 | 64) && id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// The title, or the first prompt where there is only the placeholder.

@@ -1,3 +1,5 @@
+mod damage;
+
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -426,24 +428,6 @@ fn damaged_and_unknown_databases_are_issues() {
             IssueKind::UnknownVersion
         ]
     );
-}
-
-#[test]
-fn rows_that_are_no_json_do_not_hide_the_rest() {
-    let home = Home::new();
-    let db = home.database();
-    add_session(&db, "ses_1", &home.root());
-    add_session(&db, "ses_\u{1b}[31m", &home.root());
-    db.execute(
-        "insert into message (id, session_id, data) values ('msg_1', 'ses_1', '{broken')",
-        [],
-    )
-    .unwrap();
-    drop(db);
-    let found = home.sessions();
-    assert_eq!(found.items.len(), 1);
-    assert_eq!(found.issues.len(), 1);
-    assert_eq!(found.issues[0].kind, IssueKind::Corrupt);
 }
 
 #[test]

@@ -67,7 +67,7 @@ pub(super) fn read(data: &Path, wanted: &Wanted<'_>, known: &HashSet<String>) ->
         mut items,
         mut issues,
     } = found;
-    items.sort_by_key(|(row, ..)| std::cmp::Reverse(row.updated));
+    items.sort_by_key(|(row, ..)| wanted.order(row));
     if wanted.limit > 0 {
         items.truncate(wanted.limit);
     }
@@ -169,9 +169,8 @@ fn complete(row: &mut Row, storage: &Path, layout: Layout, most: usize, issues: 
         let Some(id) = id_of(file) else {
             continue;
         };
-        let Some(data) = json(file, issues) else {
-            continue;
-        };
+        // What cannot be read stays a message, and its parts can be.
+        let data = json(file, issues).unwrap_or_default();
         let folder = match layout {
             Layout::Flat => storage.join("part").join(id),
             Layout::Nested => storage.join("part").join(&row.id).join(id),
@@ -180,7 +179,7 @@ fn complete(row: &mut Row, storage: &Path, layout: Layout, most: usize, issues: 
             .iter()
             .filter_map(|file| {
                 let id = id_of(file)?.to_owned();
-                Some((id, json(file, issues)?))
+                Some((id, json(file, issues).unwrap_or_default()))
             })
             .collect();
         row.messages.push(Message::new(id.to_owned(), data, parts));

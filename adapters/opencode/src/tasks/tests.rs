@@ -25,6 +25,43 @@ fn equal_digests_are_a_proof_only_where_the_plugin_is_not_blind() {
     assert!(matches!(only(&repo).content, Content::Blind(why) if why.contains("HEAD")));
 }
 
+/// What `git stash`, a copy or `touch` does to the file of a record says nothing of when the record was written.
+#[test]
+fn a_record_whose_file_is_newer_does_not_hide_that_head_moved() {
+    for disturb in [
+        "git stash -q -u; git stash pop -q",
+        "touch .agent-context/sidecar/*",
+        "cp -r .agent-context x; rm -r .agent-context; mv x .agent-context",
+    ] {
+        for change in [
+            "echo b > b; git add b; git commit -qm b -- b",
+            "echo more >> AGENTS.md",
+        ] {
+            let repo = Repo::new();
+            repo.sh("echo agents > AGENTS.md; git add AGENTS.md; git commit -qm agents; echo changed > src/a");
+            repo.identity("fix-login", "ses_old", "active");
+            assert_eq!(only(&repo).content, Content::Equal);
+            repo.sh(change);
+            assert!(matches!(only(&repo).content, Content::Blind(_)), "{change}");
+            // Newer than the change by more than any clock's step.
+            repo.sh(disturb);
+            repo.sh("touch -d '1 hour' .agent-context/sidecar/*");
+            assert!(
+                matches!(only(&repo).content, Content::Blind(_)),
+                "{change}; {disturb}"
+            );
+        }
+    }
+    // A record that does not say when it was written.
+    let repo = Repo::new();
+    repo.sh("echo changed > src/a");
+    let path = repo.identity("fix-login", "ses_old", "active");
+    let mut object = sidecar::read(&path).unwrap().unwrap().object;
+    object.set("updatedAt", "some day");
+    std::fs::write(&path, sidecar::Json::Object(object).pretty()).unwrap();
+    assert!(matches!(only(&repo).content, Content::Blind(_)));
+}
+
 #[test]
 fn a_clean_tree_proves_nothing_unless_head_is_known() {
     let repo = Repo::new();
