@@ -10,6 +10,7 @@
 mod answer;
 mod ask;
 mod client;
+mod lines;
 mod opening;
 mod place;
 mod prompts;

@@ -199,6 +199,11 @@ impl SessionId {
     pub fn terminal() -> Self {
         Self("terminal".to_owned())
     }
+
+    /// Returns the id that stands for a session of an agent which nobody named.
+    pub fn unnamed() -> Self {
+        Self("unnamed".to_owned())
+    }
 }
 
 impl Fingerprint {
@@ -281,7 +286,25 @@ impl SessionRef {
 
     /// Returns the reference under which a person at a terminal acts who belongs to no session.
     pub fn person() -> Self {
-        Self::new(AgentId::person(), SessionId("terminal".to_owned()))
+        Self::new(AgentId::person(), SessionId::terminal())
+    }
+
+    /// Returns the reference under which an agent acts whose session is not known; a person's is the terminal.
+    pub fn of_agent(agent: AgentId) -> Self {
+        let is_person = agent == AgentId::person();
+        Self::new(
+            agent,
+            if is_person {
+                SessionId::terminal()
+            } else {
+                SessionId::unnamed()
+            },
+        )
+    }
+
+    /// Tells whether this names no session in particular.
+    pub fn is_nobody_special(&self) -> bool {
+        *self == Self::of_agent(self.agent.clone())
     }
 }
 

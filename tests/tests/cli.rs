@@ -263,3 +263,28 @@ fn a_folder_that_is_gone_is_told_from_one_without_a_repository() {
     assert_eq!(answer["error"]["code"], "no-current-folder");
     assert_eq!(answer["error"]["message"], "the current folder is gone");
 }
+
+#[test]
+fn a_session_is_found_without_its_agent_where_nobody_else_is_meant() {
+    let scratch = Scratch::new(PROGRAM);
+    let start = |title: &str, agent: &str| {
+        scratch
+            .takeup(&["start", title, "--session", "a1", "--agent", agent])
+            .exits(0);
+    };
+    start("Fix it", "codex");
+    let saved = scratch.takeup(&["save", "--session", "a1", "--json"]);
+    let saved = saved.exits(0).json();
+    assert_eq!(saved["data"]["identities"][0]["taskId"], "fix-it");
+    start("Mend it", "pi");
+    let refused = scratch.takeup(&["save", "--session", "a1", "--json"]);
+    let error = refused.exits(4).json()["error"].clone();
+    assert_eq!(error["message"], "session a1 is here, of codex and of pi");
+    assert_eq!(error["hint"], "name its agent with --agent");
+    scratch
+        .takeup(&["save", "--session", "a1", "--agent", "amp"])
+        .exits(4);
+    scratch
+        .takeup(&["save", "--session", "a1", "--agent", "pi"])
+        .exits(0);
+}

@@ -83,7 +83,6 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
             command, must_fail, ..
         }) => Some(PlanEdit::Add {
             command: command.unwrap_or_default(),
-            source: "person".to_owned(),
             must_fail,
         }),
         Some(Action::Remove { command }) => Some(PlanEdit::Remove(command)),

@@ -49,14 +49,19 @@ const fn known(
     }
 }
 
+/// The agent of a client that says nothing of itself: a model all the same, never a person.
+const SOMEBODY: &str = "mcp-client";
+/// The longest agent id that is made of a client's name.
+const LONGEST_ID: usize = 40;
+
 /// The key under which Codex sends what it knows of the turn, with every call.
 const CODEX: &str = "x-codex-turn-metadata";
 
 /// Who calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Client {
-    /// The agent.
-    pub agent: Option<String>,
+    /// The agent: what is at the other end is a model, so this is never a person.
+    pub agent: String,
     /// Its session.
     pub session: Option<String>,
     /// The folders the call itself names.
@@ -68,33 +73,51 @@ impl Client {
     pub(super) fn of(name: Option<&str>, env: &Env, meta: &RequestMetaObject) -> Self {
         let found = name.and_then(find);
         let codex = codex(meta);
-        let agent = match (found, &codex) {
-            (Some(known), _) => Some(known.agent),
-            (None, Some(_)) => Some("codex"),
-            (None, None) => env.text("TAKEUP_AGENT"),
-        };
         let own = |known: &Known| {
             known
                 .variables
                 .iter()
                 .find_map(|variable| env.text(variable))
         };
-        let variable = match found {
-            Some(known) => own(known),
-            // A client that says nothing of itself: whose variable is set?
-            None if name.is_none() => KNOWN.iter().find_map(own),
-            None => None,
+        // A client that says nothing of itself: whose variable is set?
+        let found = found.or_else(|| {
+            KNOWN
+                .iter()
+                .find(|known| name.is_none() && own(known).is_some())
+        });
+        let variable = found.and_then(own);
+        let agent = match (found, &codex) {
+            (Some(known), _) => known.agent.to_owned(),
+            (None, Some(_)) => "codex".to_owned(),
+            (None, None) => id_of(env.text("TAKEUP_AGENT").or(name).unwrap_or(SOMEBODY)),
         };
         // OpenCode's plugin names the session to every command; another agent that was started by one inherits it.
-        let inherited =
-            env.var("OPENCODE").is_some() && agent.is_some_and(|agent| agent != "opencode");
+        let inherited = env.var("OPENCODE").is_some() && agent != "opencode";
         let named = env.text("TAKEUP_SESSION").filter(|_| !inherited);
         let (session, folders) = codex.unwrap_or_default();
         Self {
-            agent: agent.map(str::to_owned),
+            agent,
             session: session.or_else(|| variable.or(named).map(str::to_owned)),
             folders,
         }
+    }
+}
+
+/// Makes an agent id of a client's name.
+fn id_of(name: &str) -> String {
+    let mut id = String::new();
+    for c in name.to_lowercase().chars().take(LONGEST_ID) {
+        if c.is_ascii_alphanumeric() {
+            id.push(c);
+        } else if !id.is_empty() && !id.ends_with('-') {
+            id.push('-');
+        }
+    }
+    let id = id.trim_end_matches('-');
+    if id.is_empty() || id == "person" {
+        SOMEBODY.to_owned()
+    } else {
+        id.to_owned()
     }
 }
 
@@ -131,13 +154,12 @@ fn codex(meta: &RequestMetaObject) -> Option<(Option<String>, Vec<PathBuf>)> {
 }
 
 /// Returns the environment of a call in a folder: without what ties a process to one repository, and without what names
-/// a session. Who calls is said to the command in so many words.
+/// a session; with who calls.
 pub(super) fn env_in(env: &Env, client: &Client, folder: PathBuf) -> Env {
     let of_another = |name: &str| {
-        client.agent.is_some()
-            && KNOWN.iter().any(|known| {
-                client.agent.as_deref() != Some(known.agent) && known.variables.contains(&name)
-            })
+        KNOWN
+            .iter()
+            .any(|known| client.agent != known.agent && known.variables.contains(&name))
     };
     let is_left_out = |name: &str| {
         LOCAL_VARIABLES.contains(&name)
@@ -148,6 +170,7 @@ pub(super) fn env_in(env: &Env, client: &Client, folder: PathBuf) -> Env {
         .vars()
         .filter(|(name, _)| name.to_str().is_none_or(|name| !is_left_out(name)))
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .chain([("TAKEUP_AGENT".into(), client.agent.clone().into())])
         .collect();
     Env::of(vars, folder)
 }
@@ -173,16 +196,19 @@ mod tests {
         );
         let none = RequestMetaObject::default();
         for (name, agent, session) in [
-            (Some("claude-code"), Some("claude-code"), Some("outer")),
-            (Some("github-copilot-cli"), Some("copilot"), Some("inner")),
-            (Some("gemini-cli-mcp-client"), Some("gemini"), None),
-            (Some("pilot-tool"), None, None),
-            (Some("pi 1.6"), Some("pi"), None),
-            (None, None, Some("outer")),
+            (Some("claude-code"), "claude-code", Some("outer")),
+            (Some("github-copilot-cli"), "copilot", Some("inner")),
+            (Some("gemini-cli-mcp-client"), "gemini", None),
+            (Some("pilot-tool"), "pilot-tool", None),
+            (Some("Visual Studio Code"), "visual-studio-code", None),
+            (Some("Person"), "mcp-client", None),
+            (Some("\u{1f600} --"), "mcp-client", None),
+            (Some("pi 1.6"), "pi", None),
+            (None, "claude-code", Some("outer")),
         ] {
             let found = Client::of(name, &env, &none);
             assert_eq!(
-                (found.agent.as_deref(), found.session.as_deref()),
+                (found.agent.as_str(), found.session.as_deref()),
                 (agent, session),
                 "{name:?}"
             );

@@ -1,14 +1,18 @@
 //! The first messages of a connection, made safe: whatever a client tries before it settles on a protocol version is
 //! answered, and the server lives on.
+use std::collections::VecDeque;
+
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, GetMeta as _, JsonRpcMessage,
-    ProtocolVersion, ServerJsonRpcMessage,
+    ProtocolVersion, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::service::{QuitReason, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
 use rmcp::transport::{Transport, async_rw::AsyncRwTransport, stdio_pipes};
 use rmcp::{RoleServer, ServiceExt as _};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, Empty};
+use tokio::task::JoinHandle;
 
+use super::lines::{Came, Lines};
 use super::server::Server;
 
 /// Serves the client on standard input and output until its input ends.
@@ -24,7 +28,10 @@ pub(super) async fn serve_on(
     write: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), String> {
     let transport = Opening {
-        inner: AsyncRwTransport::new_server(read, write),
+        lines: Lines::new(read),
+        came: VecDeque::new(),
+        refusing: None,
+        out: AsyncRwTransport::new_server(tokio::io::empty(), write),
         settled: false,
     };
     let running = match server.serve(transport).await {
@@ -42,26 +49,66 @@ pub(super) async fn serve_on(
     }
 }
 
-/// A transport that lets only requests through until one of them settles the protocol version. Notifications and
-/// answers before that have no meaning, and would end rmcp's handshake; unknown methods are answered here.
-struct Opening<T> {
-    inner: T,
+/// A transport that answers what is no message, and lets only requests through until one of them settles the protocol
+/// version. Notifications and answers before that have no meaning, and would end rmcp's handshake; unknown methods are
+/// answered here.
+struct Opening<R, W: AsyncWrite> {
+    lines: Lines<R>,
+    /// What was read and not yet handed on.
+    came: VecDeque<Came>,
+    /// A refusal on its way: handing on is given up and begun anew at any moment, and must not lose it.
+    refusing: Option<JoinHandle<()>>,
+    out: AsyncRwTransport<RoleServer, Empty, W>,
     settled: bool,
 }
 
-impl<T: Transport<RoleServer>> Transport<RoleServer> for Opening<T> {
-    type Error = T::Error;
+impl<R, W> Opening<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    fn refuse(&mut self, error: ErrorData, id: Option<RequestId>) {
+        let answer: ServerJsonRpcMessage = JsonRpcMessage::error(error, id);
+        let send = self.out.send(answer);
+        self.refusing = Some(tokio::spawn(async move {
+            // A client that is gone needs no answer.
+            drop(send.await);
+        }));
+    }
+}
+
+impl<R, W> Transport<RoleServer> for Opening<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = std::io::Error;
 
     fn send(
         &mut self,
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        self.inner.send(item)
+        self.out.send(item)
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            let message = self.inner.receive().await?;
+            if let Some(refusing) = &mut self.refusing {
+                drop(refusing.await);
+                self.refusing = None;
+            }
+            let message = match self.came.pop_front() {
+                Some(Came::Message(message)) => *message,
+                Some(Came::Refused(error, id)) => {
+                    self.refuse(error, id);
+                    continue;
+                }
+                None => {
+                    let came = self.lines.next().await?;
+                    self.came.extend(came);
+                    continue;
+                }
+            };
             if self.settled {
                 return Some(message);
             }
@@ -71,9 +118,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Opening<T> {
             if let ClientRequest::CustomRequest(custom) = &request.request {
                 let unknown =
                     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, custom.method.clone(), None);
-                let answer: ServerJsonRpcMessage =
-                    JsonRpcMessage::error(unknown, Some(request.id.clone()));
-                self.inner.send(answer).await.ok()?;
+                self.refuse(unknown, Some(request.id.clone()));
                 continue;
             }
             self.settled = settles(&request.request);
@@ -82,7 +127,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Opening<T> {
     }
 
     fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
-        self.inner.close()
+        self.out.close()
     }
 }
 

@@ -4,7 +4,8 @@
     deprecated,
     reason = "clients of older protocol versions say their roots"
 )]
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -46,6 +47,8 @@ pub(super) struct Server {
     /// The client's roots, as far as it said them.
     roots: Mutex<Option<Vec<PathBuf>>>,
     waiting: Waiting,
+    /// The sessions that were made up for this client, by the work tree.
+    made_up: Mutex<BTreeMap<PathBuf, String>>,
     /// The user's settings let clients start commands.
     may_run: bool,
 }
@@ -59,7 +62,31 @@ impl Server {
             pid: client.ok().flatten().map(|client| client.pid),
             roots: Mutex::default(),
             waiting: Waiting::default(),
+            made_up: Mutex::default(),
             may_run: context.settings().mcp_run,
+        }
+    }
+
+    /// Returns the session that was made up for this client in the work tree that holds a folder.
+    fn made_up(&self, folder: &Path) -> Option<String> {
+        let made_up = self.made_up.lock().unwrap_or_else(PoisonError::into_inner);
+        let around = made_up.iter().filter(|(root, _)| folder.starts_with(root));
+        around
+            .max_by_key(|(root, _)| root.components().count())
+            .map(|(_, session)| session.clone())
+    }
+
+    /// Remembers the session under which a task was begun or taken up, where the call named none: the next calls of this
+    /// client are that session's.
+    fn remember(&self, tool: &Tool, call: &Call, reply: &Reply) {
+        let begins = ["takeup_start", "takeup_resume"].contains(&tool.name);
+        let identity = reply.data.get("identity").filter(|_| begins);
+        let text = |key: &str| identity?.get(key)?.as_str();
+        if let (None, Some(session), Some(root)) =
+            (&call.session, text("sessionId"), text("repositoryRoot"))
+        {
+            let mut made_up = self.made_up.lock().unwrap_or_else(PoisonError::into_inner);
+            made_up.insert(PathBuf::from(root), session.to_owned());
         }
     }
 
@@ -114,9 +141,12 @@ impl Server {
         let name = info.as_ref().map(|info| info.name.as_str());
         let client = Client::of(name, &self.env, &context.meta);
         let folder = place::folder(repository, roots, &client, &self.env)?;
+        let session = session
+            .or_else(|| client.session.clone())
+            .or_else(|| self.made_up(&folder));
         Ok(Call {
             env: env_in(&self.env, &client, folder),
-            session: session.or(client.session),
+            session,
             agent: client.agent,
             pid: self.pid,
             interrupt: None,
@@ -231,6 +261,9 @@ impl Server {
                 let (requests, state) = self.waiting.question(&call_key, &question);
                 return Ok(InputRequiredResult::new(Some(requests), Some(state)).into());
             }
+        }
+        if let Step::Done(Ok(reply)) = &step {
+            self.remember(tool, &call, reply);
         }
         match step {
             Step::Done(Ok(reply)) if follows => {

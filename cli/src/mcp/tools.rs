@@ -72,7 +72,7 @@ pub(super) struct Call {
     /// The environment, with the folder of the call.
     pub env: Env,
     /// The agent.
-    pub agent: Option<String>,
+    pub agent: String,
     /// The session.
     pub session: Option<String>,
     /// The process that stands for the session.
@@ -130,7 +130,7 @@ impl Words {
     /// Adds who calls.
     fn by(self, call: &Call) -> Self {
         self.with("session", call.session.as_deref())
-            .with("agent", call.agent.as_deref())
+            .with("agent", Some(&call.agent))
     }
 
     /// Adds the process that stands for the session.

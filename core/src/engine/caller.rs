@@ -11,6 +11,8 @@ use crate::process::{self, ProcessIdentity};
 pub struct Caller {
     /// The session, where it is known: by argument, by `TAKEUP_SESSION`, or by the agent's own variable.
     pub session: Option<SessionRef>,
+    /// The agent, also where its session is not known. `None` is a person, as far as anybody said.
+    pub agent: Option<AgentId>,
     /// The process that stands for the session: the one that was named, else the nearest ancestor that is no shell.
     pub process: Option<ProcessIdentity>,
     /// The process was named by the caller.
@@ -45,8 +47,14 @@ impl Caller {
                 false,
             ),
         };
+        let session = Self::session(engine.env, engine.agents, session, agent)?;
+        let agent = match &session {
+            Some(session) => Some(session.agent.clone()),
+            None => named_agent(engine.env, agent)?,
+        };
         Ok(Self {
-            session: Self::session(engine.env, engine.agents, session, agent)?,
+            session,
+            agent,
             process,
             process_named,
             ancestors,
@@ -81,10 +89,7 @@ impl Caller {
                     .map(|id| SessionRef::new(agent.id(), id))
             })
         };
-        let agent = agent
-            .or_else(|| env.text("TAKEUP_AGENT"))
-            .map(AgentId::new)
-            .transpose()?;
+        let agent = named_agent(env, agent)?;
         let Some(text) = session.or_else(|| env.text("TAKEUP_SESSION")) else {
             return Ok(match (by_agent(), agent) {
                 (Some(found), Some(agent)) => Some(SessionRef::new(agent, found.id)),
@@ -114,7 +119,10 @@ impl Caller {
     /// Returns who a journal line names.
     pub(super) fn actor(&self) -> Actor {
         Actor {
-            session: self.session.clone().unwrap_or_else(SessionRef::person),
+            session: self
+                .session
+                .clone()
+                .unwrap_or_else(|| SessionRef::of_agent(self.agent_or_person())),
             pid: std::process::id(),
         }
     }
@@ -130,10 +138,32 @@ impl Caller {
             .find(|ancestor| ancestor.name.as_deref() == Some("git"))
     }
 
+    /// Returns the agent that calls; a person where none was named.
+    pub(super) fn agent_or_person(&self) -> AgentId {
+        self.agent.clone().unwrap_or_else(AgentId::person)
+    }
+
+    /// Returns where a check comes from that the caller plans, as the plan keeps it.
+    pub(super) fn source(&self) -> String {
+        if self.agent_or_person() == AgentId::person() {
+            "person".to_owned()
+        } else {
+            "session".to_owned()
+        }
+    }
+
     /// Tells whether a process is the caller itself or stands above it.
     pub(super) fn descends_from(&self, process: &ProcessIdentity) -> bool {
         self.ancestors.iter().any(|ancestor| ancestor.is(process))
     }
+}
+
+/// Returns the agent that is named by argument, else by the environment.
+fn named_agent(env: &Env, agent: Option<&str>) -> Result<Option<AgentId>, EngineError> {
+    Ok(agent
+        .or_else(|| env.text("TAKEUP_AGENT"))
+        .map(AgentId::new)
+        .transpose()?)
 }
 
 /// Which task of which session is meant.

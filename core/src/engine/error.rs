@@ -4,7 +4,7 @@ use crate::agent::AgentError;
 use crate::error::{Exit, Explain};
 use crate::files::FileError;
 use crate::fingerprint::FingerprintError;
-use crate::ids::{InvalidId, SessionRef, TaskId};
+use crate::ids::{AgentId, InvalidId, SessionId, SessionRef, TaskId};
 use crate::ledger::{LedgerError, TransactError};
 use crate::process::ProcessError;
 use crate::repository::RepositoryError;
@@ -57,6 +57,14 @@ pub enum EngineError {
     /// No such session.
     #[error("no task here was ever held by session {0:?}")]
     NoSession(String),
+    /// A session of that id is here, and of another agent.
+    #[error("session {session} is here, of {}", agents.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and of "))]
+    OtherAgent {
+        /// The id.
+        session: SessionId,
+        /// Whose it is.
+        agents: Vec<AgentId>,
+    },
     /// No such review.
     #[error("there is no review {0:?} here")]
     NoReview(String),
@@ -189,7 +197,7 @@ impl Explain for EngineError {
             Self::NotInitialised(_) => "not-initialised",
             Self::NoTask(_) => "no-such-task",
             Self::NoTasks => "no-task",
-            Self::NoSession(_) => "no-such-session",
+            Self::NoSession(_) | Self::OtherAgent { .. } => "no-such-session",
             Self::NoReview(_) => "no-such-review",
             Self::Ambiguous(_) => "ambiguous",
             Self::SessionUnknown => "session-unknown",
@@ -223,9 +231,12 @@ impl Explain for EngineError {
             }
             Self::NoTask(_) => "`git takeup inspect --all` lists every task, finished ones too",
             Self::NoTasks => "start one with `git takeup start TITLE`",
+            Self::OtherAgent { .. } => "name its agent with --agent",
             Self::NoSession(_) => "`git takeup inspect --all` lists every session",
             Self::NoReview(_) => "`git takeup review list --all` lists every review",
-            Self::Ambiguous(_) => "name the task, and with --from the session",
+            Self::Ambiguous(_) => {
+                "name the task; where several sessions left it, the session too: --from with `resume`, `inspect` and `diff`, else --session"
+            }
             Self::SessionUnknown => "name it with --session, or set TAKEUP_SESSION",
             Self::TaskExists { task_id, .. } => {
                 return Some(format!(
@@ -293,6 +304,7 @@ impl Explain for EngineError {
             | Self::NoTask(_)
             | Self::NoTasks
             | Self::NoSession(_)
+            | Self::OtherAgent { .. }
             | Self::NoReview(_)
             | Self::HeldElsewhere(_) => Exit::Missing,
             Self::Ambiguous(_) | Self::NeedsConfirmation { .. } => Exit::Confirm,

@@ -414,8 +414,6 @@ pub enum PlanEdit {
     Add {
         /// The command.
         command: String,
-        /// Where it comes from.
-        source: String,
         /// A command that has to fail.
         must_fail: Option<String>,
     },
@@ -439,15 +437,11 @@ pub fn edit_plan(
         let entry = entry_of(view, &task_id)?;
         let mut task = entry.task.clone();
         match edit {
-            PlanEdit::Add {
-                command,
-                source,
-                must_fail,
-            } => {
+            PlanEdit::Add { command, must_fail } => {
                 let command = planned_command(engine, command)?;
                 let check = Check {
                     command,
-                    source: source.clone(),
+                    source: caller.source(),
                     must_fail: must_fail.as_deref().map(|text| engine.mask(text)),
                 };
                 match task

@@ -165,10 +165,7 @@ fn take_up(
                 })
             });
             caller.session = Some(SessionRef::new(
-                request.agent.as_deref().map_or_else(
-                    || Ok(crate::ids::AgentId::person()),
-                    crate::ids::AgentId::new,
-                )?,
+                caller.agent_or_person(),
                 SessionId::new(name.as_str())?,
             ));
         }

@@ -578,7 +578,7 @@ fn consequences(
 /// Tells whether an approval ties the task to the session it came from: another agent session does, a person at a
 /// terminal who answers for the session that asked does not.
 fn decides_for_itself(session: &SessionRef, holder: &Identity) -> bool {
-    session != &holder.session && session != &SessionRef::person()
+    session != &holder.session && !session.is_nobody_special()
 }
 
 /// Decides a question that only an agent's own files hold: the decision goes into our ledger, then into those files.

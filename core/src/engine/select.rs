@@ -1,7 +1,7 @@
 //! Which task and which session a caller means.
 use super::{Caller, Choice, Elsewhere, EngineError, Site};
 use crate::identity::Identity;
-use crate::ids::{SessionRef, TaskId};
+use crate::ids::{AgentId, SessionRef, TaskId};
 use crate::ledger::{State, TaskEntry};
 use crate::verdict::{Whereabouts, misplaced};
 
@@ -90,11 +90,12 @@ fn named<'a>(
         .filter(|identity| !identity.status.is_closed())
         .collect();
     if let Some(session) = &caller.session {
+        let session = meant_session(session, &here)?;
         let of_session = |identities: &[&'a Identity]| -> Vec<&'a Identity> {
             identities
                 .iter()
                 .copied()
-                .filter(|identity| &identity.session == session)
+                .filter(|identity| identity.session == session)
                 .collect()
         };
         let found = of_session(&open);
@@ -104,7 +105,7 @@ fn named<'a>(
         if let Some(closed) = of_session(&here).last() {
             return Err(closed_error(closed));
         }
-        let held = |identity: &&Identity| &identity.session == session;
+        let held = |identity: &&Identity| identity.session == session;
         return Err(elsewhere(site, state, only.as_ref(), held)?
             .unwrap_or_else(|| EngineError::NoSession(session.id.to_string())));
     }
@@ -154,6 +155,30 @@ fn elsewhere(
         return Ok(None);
     };
     Ok(Elsewhere::of(site, identity)?.map(EngineError::HeldElsewhere))
+}
+
+/// Returns the session here that a caller means by the one it names: itself, else the only one of the same id where one of
+/// the two does not say whose it is (`--session` without `--agent` is written down as a person's).
+fn meant_session(named: &SessionRef, here: &[&Identity]) -> Result<SessionRef, EngineError> {
+    let mut same: Vec<&SessionRef> = here
+        .iter()
+        .map(|identity| &identity.session)
+        .filter(|session| session.id == named.id)
+        .collect();
+    same.sort();
+    same.dedup();
+    if same.contains(&named) {
+        return Ok(named.clone());
+    }
+    let person = AgentId::person();
+    match same.as_slice() {
+        [] => Ok(named.clone()),
+        [only] if named.agent == person || only.agent == person => Ok((*only).clone()),
+        others => Err(EngineError::OtherAgent {
+            session: named.id.clone(),
+            agents: others.iter().map(|other| other.agent.clone()).collect(),
+        }),
+    }
 }
 
 /// Finds the one open identity the caller means.

@@ -76,26 +76,26 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
         )));
     }
     engine.check_globs(request.allowed.iter().chain(&request.avoided))?;
-    let mut checks = Vec::new();
-    for command in &request.checks {
-        checks.push(Check {
-            command: super::prove::planned_command(engine, command)?,
-            source: "person".to_owned(),
-            must_fail: None,
-        });
-    }
     let mut caller = Caller::find(
         engine,
         request.session.as_deref(),
         request.agent.as_deref(),
         request.pid,
     )?;
+    let mut checks = Vec::new();
+    for command in &request.checks {
+        checks.push(Check {
+            command: super::prove::planned_command(engine, command)?,
+            source: caller.source(),
+            must_fail: None,
+        });
+    }
     let site = Site::open_or_init(engine)?;
     let place = site.place_record()?;
     let look = site.look(engine, true, false)?;
     let session_made_up = caller.session.is_none();
     if session_made_up {
-        caller.session = Some(known_or_new(&site, &caller, request.agent.as_deref())?);
+        caller.session = Some(known_or_new(&site, &caller)?);
     }
     let session = caller.session.clone().unwrap_or_else(SessionRef::person);
     let at = engine.clock.now();
@@ -189,16 +189,10 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
     })
 }
 
-/// Returns the session a person at this terminal already has here, else a new name that nobody has.
-fn known_or_new(
-    site: &Site,
-    caller: &Caller,
-    agent: Option<&str>,
-) -> Result<SessionRef, EngineError> {
-    let agent = agent.map_or_else(
-        || Ok(crate::ids::AgentId::person()),
-        crate::ids::AgentId::new,
-    )?;
+/// Returns the session the caller's agent, or the person at this terminal, already has here, else a new name that
+/// nobody has.
+fn known_or_new(site: &Site, caller: &Caller) -> Result<SessionRef, EngineError> {
+    let agent = caller.agent_or_person();
     let identities = || {
         site.view
             .state

@@ -76,6 +76,12 @@ impl Client {
         writeln!(input, "{line}").expect("the server reads");
     }
 
+    /// Sends a line that does not end, and closes the input.
+    pub(crate) fn last_line(&mut self, line: &str) {
+        let mut input = self.input.take().expect("the input is open");
+        input.write_all(line.as_bytes()).expect("the server reads");
+    }
+
     /// Sends a notification.
     pub(crate) fn notify(&mut self, method: &str, params: Value) {
         self.line(&json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string());

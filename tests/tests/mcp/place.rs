@@ -219,3 +219,46 @@ fn python(scratch: &Scratch, script: &str) -> Option<std::process::Child> {
     }
     started.ok()
 }
+
+#[test]
+fn a_model_is_never_a_person() {
+    let scratch = Scratch::new(PROGRAM);
+    for (name, agent) in [
+        ("cursor-vscode", "cursor"),
+        ("claude-code", "claude-code"),
+        ("Zed", "zed"),
+        ("Visual Studio Code", "visual-studio-code"),
+        ("", "mcp-client"),
+    ] {
+        let mut client = Client::named(&scratch, "2025-11-25", json!({}), name, &[]);
+        let title = format!("For {agent} {}", name.len());
+        let checks = json!({"title": title, "checks": ["true"]});
+        // Before it has begun anything its session is not known, and it is no person all the same.
+        scratch
+            .takeup(&["start", &format!("Of a person {name}"), "--session", "p"])
+            .exits(0);
+        let tasks = client.done("takeup_inspect", json!({}));
+        let task = tasks["data"]["candidates"][0]["identity"]["taskId"].clone();
+        let note = client.done("takeup_note", json!({"text": "x", "task": task}));
+        assert_eq!(
+            note["data"]["note"]["by"],
+            json!({"agent": agent, "id": "unnamed"})
+        );
+        let started = client.done("takeup_start", checks);
+        let session = started["data"]["identity"]["sessionId"].clone();
+        assert_eq!(started["data"]["agent"], agent, "{started}");
+        assert_eq!(started["data"]["plan"]["checks"][0]["source"], "session");
+        let note = client.done("takeup_note", json!({"text": "y"}));
+        assert_eq!(
+            note["data"]["note"]["by"],
+            json!({"agent": agent, "id": session})
+        );
+        let plan = json!({"action": "add", "command": "make"});
+        let plan = client.done("takeup_check_plan", plan);
+        assert_eq!(plan["data"]["plan"]["checks"][1]["source"], "session");
+        assert_eq!(
+            plan["data"]["taskId"],
+            started["data"]["identity"]["taskId"]
+        );
+    }
+}

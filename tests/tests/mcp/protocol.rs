@@ -360,3 +360,50 @@ fn who_declares_tasks_follows_what_outlives_the_call() {
         assert_eq!(plain["data"]["timedOut"], false);
     }
 }
+
+#[test]
+fn what_cannot_be_read_is_answered_and_life_goes_on() {
+    let scratch = Scratch::new(PROGRAM);
+    let mut client = Client::shaken(&scratch, "2025-03-26", json!({}));
+    let unreadable = |client: &mut Client, line: &str, id: Value, code: i64| {
+        client.line(line);
+        let answer = client.until(|message| message.get("error").is_some());
+        assert_eq!(
+            (&answer["id"], answer["error"]["code"].as_i64()),
+            (&id, Some(code)),
+            "{line}: {answer}"
+        );
+    };
+    let cut = r#"{"jsonrpc":"2.0","id":71,"method":"tools/call","params":{"name":"takeup_note","arguments":{"text":"cut emoji \ud83d"}}}"#;
+    unreadable(&mut client, cut, json!(71), -32700);
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":72,"method":"tools/call","params":{}{}}}"#,
+        "[".repeat(200),
+        "]".repeat(200)
+    );
+    unreadable(&mut client, &deep, json!(72), -32700);
+    unreadable(&mut client, "not json", Value::Null, -32700);
+    let array = r#"{"jsonrpc":"2.0","id":73,"method":"tools/call","params":[1]}"#;
+    unreadable(&mut client, array, json!(73), -32602);
+    let none = r#"{"jsonrpc":"2.0","id":74,"method":"tools/call"}"#;
+    unreadable(&mut client, none, json!(74), -32602);
+    client.line(
+        r#"[{"jsonrpc":"2.0","id":75,"method":"ping"},{"jsonrpc":"2.0","id":76,"method":"ping"}]"#,
+    );
+    assert_eq!(client.answer_to(76)["result"], json!({}));
+    assert_eq!(client.answer_to(75)["result"], json!({}));
+    assert_eq!(client.end(), 0);
+}
+
+#[test]
+fn a_last_line_without_its_end_is_a_line() {
+    let scratch = Scratch::new(PROGRAM);
+    let mut client = Client::silent(&scratch, &[]);
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": initialize("2025-06-18", json!({}), "x")});
+    client.last_line(&hello.to_string());
+    assert_eq!(
+        client.answer_to(1)["result"]["protocolVersion"],
+        "2025-06-18"
+    );
+}

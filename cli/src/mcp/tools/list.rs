@@ -170,7 +170,7 @@ static TOOLS: &[Tool] = &[
                 .with("task", input.task.as_deref())
                 .with("from", input.from.as_deref())
                 .with("to", call.session.as_deref())
-                .with("agent", call.agent.as_deref())
+                .with("agent", Some(&call.agent))
                 .alive(call))
         },
         ..PLAIN

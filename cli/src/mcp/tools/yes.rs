@@ -78,7 +78,7 @@ fn take_up(failure: &Failure, call: &Call, context: &Context) -> Result<Question
     let token = command.rsplit(' ').next().unwrap_or_default().to_owned();
     let request = InspectRequest {
         session: call.session.clone(),
-        agent: call.agent.clone(),
+        agent: Some(call.agent.clone()),
         ..InspectRequest::default()
     };
     let found = engine::inspect(&context.engine(), &request)?;
@@ -134,13 +134,11 @@ fn take_up_message(candidate: &Candidate, call: &Call) -> String {
         .map(|effect| format!("{} {}", effect.tool, text::one_line(&effect.argument, 120)))
         .collect();
     lines.extend(listed("May or may not have happened", &effects));
-    match (&call.agent, &call.session) {
-        (Some(agent), Some(session)) => lines.push(format!("{agent}:{session} goes on with it.")),
-        (Some(agent), None) => {
-            lines.push(format!("The calling session of {agent} goes on with it."));
-        }
-        _ => lines.push("The calling session goes on with it.".to_owned()),
-    }
+    let agent = &call.agent;
+    lines.push(match &call.session {
+        Some(session) => format!("{agent}:{session} goes on with it."),
+        None => format!("The calling session of {agent} goes on with it."),
+    });
     lines.join("\n")
 }
 
