@@ -2,11 +2,13 @@
 use std::path::PathBuf;
 
 use schemars::Schema;
-use takeup_core::background::{self, Host, Store};
+use takeup_core::background::{self, BackgroundError, Host, Store};
 use takeup_core::engine::Caller;
-use takeup_core::ids::SessionRef;
+use takeup_core::error::Exit;
+use takeup_core::ids::{BackgroundId, SessionRef};
 use takeup_core::redact::Masker;
 
+use crate::agents::background_tasks;
 use crate::context::Context;
 use crate::reply::{Failure, Reply};
 
@@ -123,6 +125,44 @@ impl Lender {
 
 fn store(context: &Context) -> Result<Store, Failure> {
     Ok(Store::of(&context.env)?)
+}
+
+/// Finds the background task that a text names.
+fn find(text: &str, store: &Store, context: &Context) -> Result<BackgroundId, Failure> {
+    store
+        .find(text)
+        .map_err(|error| not_ours(text, error, context))
+}
+
+/// Finds the background task that a text names; of several of one name, the one that runs.
+fn find_running(text: &str, store: &Store, context: &Context) -> Result<BackgroundId, Failure> {
+    store
+        .find_running(text, &*context.processes)
+        .map_err(|error| not_ours(text, error, context))
+}
+
+/// Says whose a task is that is not ours: the list shows those of agents, too.
+fn not_ours(text: &str, error: BackgroundError, context: &Context) -> Failure {
+    let theirs = matches!(error, BackgroundError::Missing(_))
+        .then(|| background_tasks(&context.env).items)
+        .unwrap_or_default();
+    match theirs
+        .iter()
+        .find(|task| task.id == text || task.label.as_deref() == Some(text))
+    {
+        Some(task) => Failure::new(
+            "foreign-background-task",
+            Exit::Missing,
+            format!(
+                "background task {} is jcode's: {}, {}",
+                takeup_core::text::one_line(&task.id, 80),
+                task.state.word(),
+                task.proof
+            ),
+        )
+        .hint("takeup only lists it; jcode itself shows, waits for and stops its tasks (its `bg` tool). `git takeup bg adopt PID` watches its process"),
+        None => error.into(),
+    }
 }
 
 /// Puts right what a look finds, before a command that writes. A failure of it must not stand in the command's way.

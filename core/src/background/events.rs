@@ -20,10 +20,14 @@ pub enum EventKind {
     Checkpoint,
     /// It completed.
     Completed,
-    /// It failed, timed out, was lost or ended unobserved.
+    /// It failed, or its time was over.
     Failed,
     /// It was stopped.
     Cancelled,
+    /// It is gone, and nobody saw how.
+    Lost,
+    /// It ended, and nobody was there to see its exit status.
+    Unobserved,
     /// The command was started.
     Started,
     /// The command ended; what it started lives on.
@@ -57,6 +61,8 @@ impl EventKind {
             Self::Completed => "completed",
             Self::Failed => "failed",
             Self::Cancelled => "stopped",
+            Self::Lost => "lost",
+            Self::Unobserved => "ended unobserved",
             Self::Started => "started",
             Self::CommandEnded => "the command ended",
             Self::Quiet => "quiet",

@@ -120,7 +120,9 @@ pub(super) fn unsupervised(mut record: Record, processes: &dyn Processes) -> See
                 Some(end) => State::of_end(end.how, *started_at, end.at),
                 None => State::Lost {
                     started_at: Some(*started_at),
-                    why: format!("its supervisor is gone, and so nobody saw the end: {proof}"),
+                    why: format!(
+                        "its supervisor is gone, and so nobody saw the end, nor kept what it printed last: {proof}"
+                    ),
                 },
             }
         }

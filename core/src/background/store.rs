@@ -125,6 +125,9 @@ impl Explain for BackgroundError {
             Self::NotStarted { status: 127, .. } => Some(
                 "is it installed, and on PATH? shell words need a shell: `sh -c '…'`".to_owned(),
             ),
+            Self::NotStarted { why, .. } if why.contains("memory") => {
+                Some("give it more with `--memory`".to_owned())
+            }
             Self::NotStarted { .. } => Some("is it executable?".to_owned()),
             Self::PortTaken(_) => Some(
                 "end what listens there (a task of before? see `git takeup bg list`), or wait for a text of the output"

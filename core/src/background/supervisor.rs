@@ -150,12 +150,11 @@ fn end_event(record: &Record, now: Time) -> Event {
     let kind = match &record.state {
         State::Completed { .. } => EventKind::Completed,
         State::Stopped { .. } => EventKind::Cancelled,
-        State::Starting
-        | State::Running { .. }
-        | State::Failed { .. }
-        | State::TimedOut { .. }
-        | State::Lost { .. }
-        | State::Unobserved { .. } => EventKind::Failed,
+        State::Lost { .. } => EventKind::Lost,
+        State::Unobserved { .. } => EventKind::Unobserved,
+        State::Starting | State::Running { .. } | State::Failed { .. } | State::TimedOut { .. } => {
+            EventKind::Failed
+        }
     };
     let mut event = Event::new(kind, now);
     event.message = record.state.trouble();

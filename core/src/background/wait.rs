@@ -7,6 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::look::{Seen, Watch, look};
 use super::record::State;
+use super::start::{Host, watch_again};
 use super::store::{BackgroundError, Store};
 use crate::ids::BackgroundId;
 use crate::process::Processes;
@@ -35,13 +36,15 @@ pub struct Waited {
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// Waits until as many of the tasks are over as asked for, or the time is. Where `interrupt` is raised, the time is over
-/// within a second.
+/// within a second. With a `host`, a task whose supervisor is gone is taken under watch again, so that what it prints from
+/// now on is kept; without one nothing is written.
 pub fn wait(
     store: &Store,
     ids: &[BackgroundId],
     until: WaitFor,
     most: Option<Duration>,
     interrupt: Option<&AtomicBool>,
+    host: Option<&Host<'_>>,
     processes: &dyn Processes,
 ) -> Result<Waited, BackgroundError> {
     let deadline = most.and_then(|most| Instant::now().checked_add(most));
@@ -50,6 +53,16 @@ pub fn wait(
             .iter()
             .map(|id| look(store, id, processes))
             .collect::<Result<Vec<Seen>, _>>()?;
+        if let Some(host) = host {
+            let unwatched = |seen: &&Seen| matches!(seen.watch, Watch::Unwatched { .. });
+            let mut again = false;
+            for seen in tasks.iter().filter(unwatched) {
+                again |= watch_again(store, seen.record.clone(), host)?;
+            }
+            if again {
+                continue;
+            }
+        }
         let is_over = |seen: &Seen| seen.record.state.is_over();
         let failed =
             |seen: &Seen| is_over(seen) && !matches!(seen.record.state, State::Completed { .. });

@@ -560,3 +560,60 @@ fn the_end_of_a_check_is_recorded_as_evidence_for_the_content_it_saw() {
     let evaluated = takeup(&["evaluate", "--session", "s1", "--json"]).json();
     assert_eq!(evaluated["data"]["proved"], false);
 }
+
+#[test]
+fn what_ends_before_it_is_ready_is_said_to_have_ended() {
+    let desk = Desk::new();
+    let ran = desk.bg(&["run", "--ready", "X", "--", "sh", "-c", "exit 4"]);
+    let ran = ran.exits(1);
+    assert!(
+        ran.stdout
+            .contains("it ended before it was ready: the command ended with exit status 4"),
+        "{ran:?}"
+    );
+    assert!(!ran.stdout.contains("in time"), "{ran:?}");
+}
+
+#[test]
+fn a_task_that_is_not_there_is_not_taken_down() {
+    let scratch = takeup_tests::Scratch::new(super::kit::PROGRAM);
+    scratch
+        .takeup(&["start", "Fix it", "--session", "s1"])
+        .exits(0);
+    let run = |task: &str| scratch.takeup(&["bg", "run", "--task", task, "--", "true"]);
+    run("nope").exits(4);
+    run("fix-it").exits(0);
+    scratch.takeup(&["bg", "wait"]).exits(0);
+}
+
+#[test]
+fn a_task_of_jcode_is_said_to_be_jcodes() {
+    let desk = Desk::new();
+    let folder = desk.scratch.home().join(".jcode/scratch/jcode-bg-tasks");
+    std::fs::create_dir_all(&folder).unwrap();
+    let task = json!({
+        "task_id": "123456abcd", "tool_name": "bash", "display_name": "theirs", "session_id": "session_fox_1",
+        "status": "completed", "exit_code": 0, "started_at": "2026-01-01T00:00:00Z",
+        "completed_at": "2026-01-01T00:00:01Z", "detached": false,
+    });
+    std::fs::write(folder.join("123456abcd.status.json"), task.to_string()).unwrap();
+    std::fs::write(folder.join("123456abcd.output"), "done\n").unwrap();
+    let listed = desk.bg(&["list", "--json"]).exits(0).json();
+    assert_eq!(
+        listed["data"]["ofAgents"][0]["id"], "123456abcd",
+        "{listed}"
+    );
+    for (words, id) in [
+        ("show", "123456abcd"),
+        ("output", "theirs"),
+        ("tail", "123456abcd"),
+        ("wait", "123456abcd"),
+        ("stop", "theirs"),
+    ] {
+        let refused = desk.bg(&[words, id, "--json"]).exits(4).json();
+        assert_eq!(
+            refused["error"]["code"], "foreign-background-task",
+            "{refused}"
+        );
+    }
+}

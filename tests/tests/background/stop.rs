@@ -219,3 +219,60 @@ fn of_several_tasks_with_one_name_the_one_that_runs_is_stopped_and_never_a_guess
     assert_eq!(again["data"]["tasks"][0]["task"]["id"], newer);
     assert_eq!(again["data"]["tasks"][0]["wasOver"], true);
 }
+
+#[test]
+fn what_was_interrupted_never_counts_as_done() {
+    let desk = Desk::new();
+    // It answers to a stop with 0: `… && deploy` must not run all the same.
+    let obeys = "trap 'exit 0' TERM; echo hi; while :; do sleep 0.05; done";
+    for options in [&["--exit-code"][..], &[]] {
+        let mut foreground = desk
+            .program()
+            .args(["bg", "run", "--foreground"])
+            .args(options)
+            .args(["--", "sh", "-c", obeys])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut output = std::io::BufReader::new(foreground.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut output, &mut line).unwrap();
+        assert_eq!(line, "hi\n");
+        let pid = rustix::process::Pid::from_child(&foreground);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        assert_eq!(code(&mut foreground), 1, "{options:?}");
+    }
+    let id = desk.sh(obeys);
+    until("it prints", || desk.output(&id) == "hi\n");
+    desk.bg(&["stop", &id]).exits(0);
+    assert_eq!(desk.bg(&["wait", &id, "--exit-code"]).code, 1);
+    // The reader of a pipe goes first, as Ctrl-C ends both: nobody asked to leave it alone.
+    let mut foreground = desk
+        .program()
+        .args(["bg", "run", "--foreground", "--", "sh", "-c"])
+        .arg("while :; do echo hi; sleep 0.05; done")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    drop(foreground.stdout.take());
+    assert_eq!(code(&mut foreground), 1);
+}
+
+#[test]
+fn of_two_that_run_under_one_name_neither_is_meant() {
+    let desk = Desk::new();
+    desk.start(&["--name", "t"], &["true"]);
+    let ids = ["1", "2"].map(|_| desk.start(&["--name", "t"], &["sleep", "500"]));
+    for words in [&["wait", "t", "--timeout", "1s"][..], &["stop", "t"]] {
+        let refused = desk.bg(&[words, &["--json"]].concat()).exits(2).json();
+        assert_eq!(refused["error"]["code"], "ambiguous-background-task");
+    }
+    desk.bg(&["stop", &ids[1]]).exits(0);
+    let waited = desk
+        .bg(&["wait", "t", "--timeout", "1ms", "--json"])
+        .exits(6)
+        .json();
+    assert_eq!(waited["data"]["tasks"][0]["id"], ids[0].as_str());
+}

@@ -303,3 +303,30 @@ fn a_running_process_can_be_taken_under_watch() {
         Some(15)
     );
 }
+
+#[test]
+fn who_waits_takes_what_lost_its_supervisor_under_watch() {
+    let desk = Desk::new();
+    let id = desk.sh(&format!(
+        "echo one; {}; echo two; exit 5",
+        desk.wait_for_gate()
+    ));
+    until("it prints", || desk.output(&id) == "one\n");
+    let mut waits = desk
+        .program()
+        .args(["bg", "wait", &id, "--exit-code"])
+        .spawn()
+        .unwrap();
+    kill(&desk.supervisor(&id));
+    until("it is watched again", || {
+        desk.show(&id)["watch"]["by"] == "supervisor"
+    });
+    desk.open_gate();
+    assert_eq!(super::kit::code(&mut waits), 125);
+    assert_eq!(desk.status(&id), "unobserved");
+    assert_eq!(desk.output(&id), "one\ntwo\n");
+    // It is not called failed where nobody saw it fail.
+    let shown = desk.bg(&["show", &id, "--json"]).exits(0).json();
+    let last = shown["data"]["events"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["kind"], "unobserved", "{shown}");
+}

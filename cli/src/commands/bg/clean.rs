@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use takeup_core::background::{self, Cleaned, Limits};
 
-use super::{Lender, settle, store, units};
+use super::{Lender, find, settle, store, units};
 use crate::context::Context;
 use crate::printer::{DIM, paint, table};
 use crate::reply::{Failure, Reply};
@@ -58,7 +58,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     let ids = args
         .tasks
         .iter()
-        .map(|text| store.find(text))
+        .map(|text| find(text, &store, context))
         .collect::<Result<Vec<_>, _>>()?;
     let limits = if args.all || !ids.is_empty() {
         Limits::NOTHING

@@ -7,7 +7,6 @@ use signal_hook::consts::{SIGINT, SIGTSTP};
 use takeup_core::background::{self, EventKind, Follow, Record, Store, WaitFor, look};
 use takeup_core::error::Exit;
 use takeup_core::process;
-use takeup_core::redact::Masker;
 use takeup_core::time::Time;
 
 use super::run::left_alone;
@@ -27,11 +26,19 @@ pub(super) fn follow(
     store: &Store,
     record: &Record,
     lines: Option<usize>,
-    masker: &Masker,
+    context: &Context,
     leave: &mut dyn FnMut() -> bool,
 ) -> Result<bool, Failure> {
+    let lender = Lender::new(context);
+    let host = lender.host(context);
     let processes = process::system();
-    let mut follow = Follow::new(store, &record.id, record.output_cap, lines, masker)?;
+    let mut follow = Follow::new(
+        store,
+        &record.id,
+        record.output_cap,
+        lines,
+        context.masker(),
+    )?;
     loop {
         // Looked at first: what was printed before the end is then read after it.
         let over = look(store, &record.id, &processes)?.record.state.is_over();
@@ -51,7 +58,16 @@ pub(super) fn follow(
         }
         if text.is_empty() {
             let ids = [record.id.clone()];
-            background::wait(store, &ids, WaitFor::All, Some(PAUSE), None, &processes)?;
+            let pause = Some(PAUSE);
+            background::wait(
+                store,
+                &ids,
+                WaitFor::All,
+                pause,
+                None,
+                Some(&host),
+                &processes,
+            )?;
         }
     }
 }
@@ -72,6 +88,7 @@ pub(super) fn foreground(
     let begun = context.clock.now();
     let mut first: Option<Instant> = None;
     let mut stopping = false;
+    let mut asked_to_leave = false;
     let mut seen_events = 0;
     let mut leave = || {
         if interrupted.swap(false, Ordering::Relaxed) {
@@ -80,14 +97,18 @@ pub(super) fn foreground(
         }
         if suspended.swap(false, Ordering::Relaxed) {
             if first.is_some_and(|at| at.elapsed() < TWICE) {
+                asked_to_leave = true;
                 return true;
             }
             first = Some(Instant::now());
             printer::err("press Ctrl-Z once more to leave it running in the background\n");
         }
-        detached(store, record, begun, &mut seen_events)
+        asked_to_leave = detached(store, record, begun, &mut seen_events);
+        asked_to_leave
     };
-    let over = follow(store, record, None, context.masker(), &mut leave)?;
+    let over = follow(store, record, None, context, &mut leave)?;
+    // Ctrl-C ends a pipe's reader as well, and that may be seen first.
+    stopping |= interrupted.load(Ordering::Relaxed);
     if stopping {
         let by = stop::who(context)?;
         let lender = Lender::new(context);
@@ -95,7 +116,9 @@ pub(super) fn foreground(
         background::stop(store, &record.id, &by, grace, &lender.host(context))?;
     } else if !over {
         left_alone(record.id.as_str());
-        return Ok(Reply::silent(Exit::Done));
+        // Where only the reader is gone, nobody wished to go on without it.
+        let exit = if asked_to_leave { Exit::Done } else { Exit::No };
+        return Ok(Reply::silent(exit));
     }
     let seen = look(store, &record.id, &process::system())?;
     let task = TaskData::new(store, seen, context.clock.now());
@@ -103,7 +126,7 @@ pub(super) fn foreground(
     let exit = if task.is_well() { Exit::Done } else { Exit::No };
     let mut reply = Reply::silent(exit);
     if exit_code {
-        reply.code = task.exit_code.map(|code| u8::try_from(code).unwrap_or(255));
+        reply.code = task.code_to_pass_on();
     }
     Ok(reply)
 }

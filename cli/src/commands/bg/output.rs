@@ -7,7 +7,7 @@ use takeup_core::error::Exit;
 use takeup_core::ids::BackgroundId;
 use takeup_core::process;
 
-use super::{follow, store};
+use super::{find, follow, store};
 use crate::context::Context;
 use crate::printer;
 use crate::reply::{Failure, Reply};
@@ -71,8 +71,8 @@ pub(crate) struct OutputData {
     over: bool,
 }
 
-fn find(text: &str, store: &Store) -> Result<(Record, bool), Failure> {
-    let id = store.find(text)?;
+fn record_of(text: &str, store: &Store, context: &Context) -> Result<(Record, bool), Failure> {
+    let id = find(text, store, context)?;
     let record = look(store, &id, &process::system())?.record;
     if record.adopted {
         return Err(Failure::new(
@@ -105,7 +105,7 @@ fn reply(record: Record, over: bool, shown: Shown, context: &Context) -> Reply {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     let store = store(context)?;
-    let (record, over) = find(&args.task, &store)?;
+    let (record, over) = record_of(&args.task, &store, context)?;
     let stream = args.stream.map(|which| match which {
         Which::Stdout => Stream::Stdout,
         Which::Stderr => Stream::Stderr,
@@ -124,15 +124,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
 
 pub(super) fn tail(args: &TailArgs, context: &Context) -> Result<Reply, Failure> {
     let store = store(context)?;
-    let (record, over) = find(&args.task, &store)?;
+    let (record, over) = record_of(&args.task, &store, context)?;
     if args.follow {
-        follow::follow(
-            &store,
-            &record,
-            Some(args.lines),
-            context.masker(),
-            &mut || false,
-        )?;
+        follow::follow(&store, &record, Some(args.lines), context, &mut || false)?;
         return Ok(Reply::silent(Exit::Done));
     }
     let shown = tail_output(

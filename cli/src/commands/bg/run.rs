@@ -6,6 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 use takeup_core::background::{self, Limits, Readiness, Removal, Request, look};
+use takeup_core::engine::{self, Which};
 use takeup_core::error::Exit;
 use takeup_core::ids::TaskId;
 
@@ -106,6 +107,13 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         |folder| context.env.cwd.join(folder),
     );
     let caller = session(args.session.as_deref(), context)?;
+    if let Some(task) = &args.task {
+        let which = Which {
+            task: Some(task.to_string()),
+            ..Which::default()
+        };
+        engine::plan_of(&context.engine(), &which)?;
+    }
     let (task, check) = if args.check {
         let (task, check) = check::prepare(args.task, caller.as_ref(), &args.command, &cwd)?;
         (Some(task), Some(check))
@@ -184,14 +192,15 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     }
     if ready == Some(false) {
         human.push_str(&format!(
-            "{} it did not get ready in time\n",
-            paint(YELLOW, "warning:")
+            "{} {}\n",
+            paint(YELLOW, "warning:"),
+            not_ready(&task)
         ));
     }
     human.push_str(&format!("  {}", paint(CYAN, &follow_command)));
     let summary = match ready {
         Some(true) => format!("background task {id} is ready"),
-        Some(false) => format!("background task {id} did not get ready"),
+        Some(false) => format!("background task {id}: {}", not_ready(&task)),
         None => format!("background task {id} started"),
     };
     let exit = if ready == Some(false) {
@@ -210,6 +219,19 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         .human(human)
         .next(Next::new("follow", follow_command))
         .exit(exit))
+}
+
+/// Says why a task is not ready.
+fn not_ready(task: &TaskData) -> String {
+    if task.state.is_over() {
+        let how = task.state.trouble();
+        format!(
+            "it ended before it was ready: {}",
+            how.unwrap_or_else(|| "exit status 0".to_owned())
+        )
+    } else {
+        "it did not get ready in time".to_owned()
+    }
 }
 
 /// Says on standard error how to come back to a task that is left alone.

@@ -4,9 +4,9 @@ use serde::Serialize;
 use takeup_core::background::{Event, EventKind, State, Watch, look};
 use takeup_core::text;
 
-use super::store;
 use super::units::bytes;
 use super::view::TaskData;
+use super::{find, store};
 use crate::context::Context;
 use crate::printer::{BOLD, DIM, ago, field, paint, shell};
 use crate::reply::{Failure, Next, Reply};
@@ -53,7 +53,7 @@ impl ShowData {
 pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     let store = store(context)?;
     let now = context.clock.now();
-    let id = store.find(&args.task)?;
+    let id = find(&args.task, &store, context)?;
     let seen = look(&store, &id, &*context.processes)?;
     let task = TaskData::new(&store, seen, now);
     let events = store.events(&id, EVENTS);
@@ -161,7 +161,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
 pub(super) fn detach(args: &DetachArgs, context: &Context) -> Result<Reply, Failure> {
     let store = store(context)?;
     let now = context.clock.now();
-    let id = store.find(&args.task)?;
+    let id = find(&args.task, &store, context)?;
     let seen = look(&store, &id, &*context.processes)?;
     store.note(&id, &Event::new(EventKind::Detached, now))?;
     let task = TaskData::new(&store, seen, now);

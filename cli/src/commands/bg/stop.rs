@@ -7,7 +7,7 @@ use takeup_core::background::{self, State};
 use takeup_core::error::Exit;
 
 use super::view::TaskData;
-use super::{Lender, session, settle, store, units};
+use super::{Lender, find_running, session, settle, store, units};
 use crate::context::Context;
 use crate::printer::{YELLOW, paint};
 use crate::reply::{Failure, Reply};
@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     let ids = args
         .tasks
         .iter()
-        .map(|text| store.find_running(text, &*context.processes))
+        .map(|text| find_running(text, &store, context))
         .collect::<Result<Vec<_>, _>>()?;
     let mut tasks = Vec::new();
     let mut human = String::new();

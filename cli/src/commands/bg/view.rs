@@ -141,6 +141,14 @@ impl TaskData {
         )
     }
 
+    /// Returns the exit status that stands for the task's: its own, and never 0 for a task that did not complete (a command
+    /// may answer to a stop with 0).
+    pub(crate) fn code_to_pass_on(&self) -> Option<u8> {
+        self.exit_code
+            .map(|code| u8::try_from(code).unwrap_or(255))
+            .filter(|code| self.is_well() || *code != 0)
+    }
+
     /// Returns the status in colour, with the exit status where there is one to tell.
     pub(crate) fn painted(&self) -> String {
         let style = match self.state {

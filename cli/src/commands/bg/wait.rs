@@ -9,7 +9,7 @@ use takeup_core::ids::BackgroundId;
 use takeup_core::process;
 
 use super::view::TaskData;
-use super::{store, units};
+use super::{Lender, find_running, store, units};
 use crate::context::Context;
 use crate::reply::{Failure, Reply};
 
@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     } else {
         args.tasks
             .iter()
-            .map(|text| store.find(text))
+            .map(|text| find_running(text, &store, context))
             .collect::<Result<_, _>>()?
     };
     let until = if args.any {
@@ -74,12 +74,16 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     } else {
         WaitFor::All
     };
+    // Over MCP to wait is to look, and looking is not writing.
+    let lender = Lender::new(context);
+    let host = (context.operation != "mcp").then(|| lender.host(context));
     let waited = background::wait(
         &store,
         &ids,
         until,
         args.timeout,
         context.interrupt.as_deref(),
+        host.as_ref(),
         &processes,
     )?;
     let now = context.clock.now();
@@ -99,8 +103,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     };
     let code = failed
         .filter(|_| args.exit_code && !waited.timed_out)
-        .and_then(|task| task.exit_code)
-        .map(|code| u8::try_from(code).unwrap_or(255));
+        .and_then(|task| task.code_to_pass_on());
     let lines: Vec<String> = tasks.iter().map(TaskData::sentence).collect();
     let summary = match (&waited.timed_out, over.len()) {
         (true, done) => format!("the time was over; {done} of {} are over", tasks.len()),
