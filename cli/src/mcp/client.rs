@@ -92,7 +92,8 @@ impl Client {
             (None, None) => id_of(env.text("TAKEUP_AGENT").or(name).unwrap_or(SOMEBODY)),
         };
         // OpenCode's plugin names the session to every command; another agent that was started by one inherits it.
-        let inherited = env.var("OPENCODE").is_some() && agent != "opencode";
+        let is_known = found.is_some() || codex.is_some();
+        let inherited = env.var("OPENCODE").is_some() && is_known && agent != "opencode";
         let named = env.text("TAKEUP_SESSION").filter(|_| !inherited);
         let (session, folders) = codex.unwrap_or_default();
         Self {
