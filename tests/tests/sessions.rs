@@ -319,3 +319,62 @@ fn a_fork_can_be_taken_up_and_a_helper_of_a_swarm_is_not_offered() {
     offered.sort_unstable();
     assert_eq!(offered, ["Overnight: all the tests", "Split the parser"]);
 }
+
+/// Nothing says where a session worked whose file is damaged, so it is named everywhere.
+#[test]
+fn a_damaged_session_of_no_known_place_is_named_in_every_place() {
+    for (content, word) in [
+        (vec![0; 5_000], "zero"),
+        (br#"{"id":"session_fox"#.to_vec(), ""),
+    ] {
+        let scratch = Scratch::new(PROGRAM);
+        let name = "session_fox_1796000000006_0000000000000007.json";
+        let folder = scratch.home().join(".jcode/sessions");
+        std::fs::create_dir_all(&folder).unwrap();
+        takeup_core::files::write_atomic(&folder.join(name), &content, 0o600).unwrap();
+        for args in [&["sessions"][..], &["sessions", "--all"], &["inspect"], &[]] {
+            let ran = scratch.takeup(args).exits(0);
+            let shown = ran.stdout.replace("\n  ", "");
+            assert_eq!(shown.matches(name).count(), 1, "{args:?}: {shown}");
+            assert!(shown.contains(word), "{shown}");
+        }
+    }
+}
+
+/// Whoever is at work here is told as such, whether or not takeup is used here.
+#[test]
+fn a_living_session_is_in_use_and_not_denied() {
+    let scratch = scratch();
+    let sessions = scratch.home().join(".jcode/sessions");
+    let id = "session_panda_1777631400000_0000000000000003";
+    let path = sessions.join(format!("{id}.json"));
+    let mut session: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    session["working_dir"] = scratch.repo().display().to_string().into();
+    session["status"] = "Active".into();
+    // Not the test itself: that one is above the program, which would then be asked from inside the session.
+    let mut owner = std::process::Command::new("cat")
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    session["last_pid"] = owner.id().into();
+    session["last_active_at"] = "2999-01-01T00:00:00Z".into();
+    let text = serde_json::to_vec(&session).unwrap();
+    takeup_core::files::write_atomic(&path, &text, 0o600).unwrap();
+    let marker = scratch.home().join(".jcode/active_pids").join(id);
+    let pid = owner.id().to_string();
+    takeup_core::files::write_atomic(&marker, pid.as_bytes(), 0o600).unwrap();
+    for _ in 0..2 {
+        let listed = scratch.takeup(&["sessions", "--json"]).exits(0).json();
+        assert_eq!(listed["data"]["sessions"][0]["liveness"]["state"], "live");
+        let found = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+        assert_eq!(found["data"]["candidates"][0]["verdict"], "in-use");
+        let refused = scratch
+            .takeup(&["resume", "--from", id, "--confirm", "--json"])
+            .exits(5)
+            .json();
+        assert!(refused.to_string().contains(&pid), "{refused}");
+        scratch.takeup(&["init"]).exits(0);
+    }
+    drop(owner.stdin.take());
+    owner.wait().unwrap();
+}

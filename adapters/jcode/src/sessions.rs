@@ -110,7 +110,14 @@ impl Source<'_> {
         let mut judged = self.judge_all(briefs, &markers);
         if let Some(root) = &query.root {
             let mut places = Places::new(root);
-            judged.retain(|judged| places.hold(judged.brief.meta.working_dir.as_deref()));
+            judged.retain_mut(|judged| {
+                let folder = judged.brief.meta.working_dir.as_deref();
+                if folder.is_none() {
+                    // It may belong here: what is damaged about it is said in every place.
+                    found.issues.append(&mut judged.brief.issues);
+                }
+                places.hold(folder)
+            });
         }
         judged.retain(|judged| is_listed(judged) && judged.may_be(query));
         judged.sort_by(|a, b| {

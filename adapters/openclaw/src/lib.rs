@@ -164,7 +164,17 @@ impl Agent for OpenClaw {
             id: Some(id).filter(|id| !id.is_empty()),
             turns: turns.max(1),
         };
-        let found = list(&home, &*self.processes, &wanted);
+        let mut found = list(&home, &*self.processes, &wanted);
+        if found.items.is_empty() && !id.is_empty() {
+            // By a part of the title, which stands in the entry or in the transcript.
+            let all = Wanted { id: None, ..wanted };
+            let text = id.to_lowercase();
+            found = list(&home, &*self.processes, &all);
+            found.items.retain(|listed| {
+                let title = listed.session.title.as_deref().unwrap_or_default();
+                title.to_lowercase().contains(&text)
+            });
+        }
         let exact = |listed: &&store::list::Listed| {
             listed.key == id || listed.session.session.id.as_str() == id
         };
@@ -182,11 +192,39 @@ impl Agent for OpenClaw {
                 turns: listed.turns.clone(),
                 transcript: Some(listed.transcript.clone()),
             }),
-            // What could not be read may be what was asked for.
-            None => match found.issues.into_iter().next() {
-                Some(issue) if found.items.is_empty() => Err(AgentError::Damaged(issue)),
-                Some(_) | None => Err(missing()),
-            },
+            None if found.items.len() > 1 && !id.is_empty() => {
+                let named: Vec<String> = found
+                    .items
+                    .iter()
+                    .take(5)
+                    .map(|listed| {
+                        let title = listed.session.title.as_deref().unwrap_or_default();
+                        format!("{} ({title})", listed.session.session.id)
+                    })
+                    .collect();
+                Err(AgentError::Other(text::one_line(
+                    &format!(
+                        "{:?} fits {} sessions of {NAME}: {}",
+                        text::one_line(id, 80),
+                        found.items.len(),
+                        named.join(", ")
+                    ),
+                    800,
+                )))
+            }
+            // A store that could not be read at all, or an entry of that name, may be what was asked for.
+            None => {
+                let asked = |issue: &takeup_core::issue::Issue| {
+                    let of_one = ["session \"", "entry \""]
+                        .iter()
+                        .any(|start| issue.message.starts_with(start));
+                    !of_one || !id.is_empty() && issue.message.contains(id)
+                };
+                match found.issues.into_iter().find(asked) {
+                    Some(issue) => Err(AgentError::Damaged(issue)),
+                    None => Err(missing()),
+                }
+            }
         }
     }
 

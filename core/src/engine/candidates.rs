@@ -90,14 +90,22 @@ impl<'a> Gatherer<'a> {
             }
         }
         for session in &self.sessions {
-            let counts = session.interruption.is_some() && !session.helper;
+            let unfinished = session.interruption.is_some();
+            let at_work = matches!(session.liveness, Liveness::Live { .. });
+            let counts = (unfinished || at_work) && !session.helper;
             let told = known.contains(&session.session)
                 || self
                     .foreign
                     .iter()
                     .any(|task| task.session == session.session);
             if counts && !told {
-                found.push(self.of_session(view, session)?);
+                let candidate = self.of_session(view, session)?;
+                let above = session.process.as_ref();
+                let above = above.is_some_and(|process| self.caller.descends_from(process));
+                // Whoever else is at work here is told, though nothing is left to take up.
+                if unfinished || candidate.verdict == Verdict::InUse && !above {
+                    found.push(candidate);
+                }
             }
         }
         found.sort_by(|a, b| {

@@ -18,6 +18,8 @@ const LARGEST: u64 = 16 << 20;
 const LARGEST_TAIL: u64 = 4 * LARGEST;
 /// How many of the last events are looked at for a list.
 pub(crate) const WINDOW: usize = 64;
+/// How many of them are looked at first where the row says that nothing is open.
+pub(crate) const GLANCE: usize = 4;
 
 /// One row of sessions, before its transcript is looked at.
 #[derive(Clone, Debug)]
@@ -31,7 +33,7 @@ pub(crate) struct SessionRow {
     pub(crate) display_name: Option<String>,
     pub(crate) parent_key: Option<String>,
     pub(crate) archived: bool,
-    /// `None` where nothing in it was needed: the row says that its last run is over.
+    /// `None` where nothing in it was needed: the row says that its last run is over. The transcript has the last word.
     pub(crate) entry: Option<Entry>,
     /// The entry is not what it should be.
     pub(crate) damaged: Option<String>,
@@ -216,7 +218,7 @@ impl Statements<'_> {
             if bytes > LARGEST_TAIL {
                 break;
             }
-            events.push(event(row)?.unwrap_or_default());
+            events.push(event(row)?.unwrap_or_else(Event::lost));
         }
         events.reverse();
         Ok(events)
@@ -316,7 +318,7 @@ static TELLING: LazyLock<[Finder<'static>; 5]> = LazyLock::new(|| {
 static WRITER: LazyLock<Finder<'static>> =
     LazyLock::new(|| Finder::new("\"activeWriterRunId\":\""));
 
-/// Tells without parsing whether an entry says that nothing is open: its row is `done`, the run that wrote last is the
+/// Tells without parsing whether an entry says that nothing is open, which its transcript may still contradict: its row is `done`, the run that wrote last is the
 /// run that ended last, and nothing in it is [`TELLING`]. Entries are large (the prompt of every skill
 /// is in them), and most sessions are of this kind.
 fn is_settled(status: Option<&str>, entry: &[u8]) -> bool {

@@ -1,6 +1,7 @@
 //! The store of 2026.7.1 and earlier: `sessions.json` and one JSONL file a session.
 use std::collections::BTreeMap;
 use std::io::{Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -38,15 +39,65 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// The store in `<state>/agents/<id>/sessions`, where it has an index.
+    /// The store in `<state>/agents/<id>/sessions`, where there is such a folder.
     pub(crate) fn in_folder(folder: PathBuf) -> Option<Self> {
-        std::fs::symlink_metadata(folder.join("sessions.json"))
-            .is_ok()
-            .then_some(Self { folder })
+        let is_there = std::fs::symlink_metadata(&folder).is_ok();
+        is_there.then_some(Self { folder })
+    }
+
+    /// Reads the index, newest first. Without one that can be read, the transcripts there are stand for their sessions.
+    pub(crate) fn sessions(&self) -> Result<(Vec<SessionRow>, Vec<Issue>), Issue> {
+        let path = self.folder.join("sessions.json");
+        if std::fs::symlink_metadata(&path).is_ok() {
+            return self
+                .indexed()
+                .or_else(|issue| Ok((self.by_name()?, vec![issue])));
+        }
+        let rows = self.by_name()?;
+        let missing = (!rows.is_empty()).then(|| {
+            Issue::new(
+                &path,
+                IssueKind::Missing,
+                "the list of these sessions is gone; they are known by their transcripts alone",
+            )
+        });
+        Ok((rows, missing.into_iter().collect()))
+    }
+
+    /// Lists the transcripts, the one written last first. Their keys are not known.
+    fn by_name(&self) -> Result<Vec<SessionRow>, Issue> {
+        let unreadable = |error: std::io::Error| {
+            Issue::new(&self.folder, IssueKind::Unreadable, error.to_string())
+        };
+        let mut rows = Vec::new();
+        for entry in std::fs::read_dir(&self.folder).map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            let name = entry.file_name();
+            let id = name.to_str().and_then(|name| name.strip_suffix(".jsonl"));
+            let Some(id) = id.filter(|id| self.transcript(id).is_some()) else {
+                continue;
+            };
+            let written = entry.metadata().map_err(unreadable)?.mtime();
+            rows.push(SessionRow {
+                key: id.to_owned(),
+                id: id.to_owned(),
+                status: None,
+                updated_at: written.checked_mul(1000),
+                created_at: None,
+                label: None,
+                display_name: None,
+                parent_key: None,
+                archived: false,
+                entry: None,
+                damaged: None,
+            });
+        }
+        rows.sort_by(|a, b| b.updated_at.cmp(&a.updated_at).then(a.key.cmp(&b.key)));
+        Ok(rows)
     }
 
     /// Reads the index, newest first.
-    pub(crate) fn sessions(&self) -> Result<(Vec<SessionRow>, Vec<Issue>), Issue> {
+    fn indexed(&self) -> Result<(Vec<SessionRow>, Vec<Issue>), Issue> {
         let path = self.folder.join("sessions.json");
         let bytes = read_bounded(&path, INDEX_LIMIT)?.unwrap_or_default();
         let index: BTreeMap<String, &RawValue> =
@@ -75,6 +126,9 @@ impl Files {
                 }
             };
             let Some(id) = entry.session_id.clone() else {
+                let key = crate::text::one_line(&key, 80);
+                let message = format!("entry {key:?} names no session id");
+                issues.push(Issue::new(&path, IssueKind::Corrupt, message));
                 continue;
             };
             if self.transcript(&id).is_none() {
@@ -165,6 +219,7 @@ impl Files {
                 }
                 Err(_) if line.iter().all(u8::is_ascii_whitespace) => is_torn = false,
                 Err(error) => {
+                    events.push(Event::lost());
                     bad += 1;
                     is_torn = error.is_eof();
                 }

@@ -6,16 +6,16 @@ use takeup_core::agent::{Found, Interruption, InterruptionReason, Session, Sessi
 use takeup_core::identity::OpenEffect;
 use takeup_core::ids::{AgentId, SessionId, SessionRef};
 use takeup_core::issue::{Issue, IssueKind};
-use takeup_core::process::{Liveness, ProcessIdentity, Processes};
+use takeup_core::process::{Liveness, Processes};
 use takeup_core::time::Time;
 use takeup_sqlite::{ReadError, lock_owner};
 
-use super::database::{Schema, SessionRow, Statements, WINDOW};
+use super::database::{GLANCE, Schema, SessionRow, Statements, WINDOW};
 use super::entry::{Entry, is_name};
 use super::files::{Files, is_migrated};
 use super::owner::{self, Holder};
 use super::shared::{self, Fate, Run, Shared};
-use super::transcript::{End, Tail, active, tail};
+use super::transcript::{End, Tail, active, end_of};
 use crate::home::{Home, Trees};
 use crate::text::{masked, one_line, title};
 
@@ -178,6 +178,9 @@ impl Store<'_> {
         if !self.wanted.accepts(&row) {
             return Ok(());
         }
+        if row.id.is_empty() {
+            row.damaged = Some("it names no session id".to_owned());
+        }
         if let Some(why) = row.damaged.take() {
             let message = one_line(&format!("session {:?}: {why}", row.key), 300);
             found
@@ -201,14 +204,29 @@ impl Store<'_> {
             return Ok(());
         }
         let folder = own.or(beginning.folder).or_else(fallback);
-        // A row without an entry says that its last run is over.
-        let tail = if row.entry.is_some() || self.wanted.turns > 0 {
-            let most = WINDOW.max(self.wanted.turns.saturating_mul(4));
+        // A row without an entry says that its last run is over: a glance shows whether the transcript says so too.
+        let glance = row.entry.is_none() && self.wanted.turns == 0;
+        let mut lost = 0;
+        let mut read = |most| {
             let events = statements.last_events(&row.id, most)?;
-            tail(&active(events), self.wanted.turns)
-        } else {
-            Tail::settled()
+            lost = events.iter().filter(|event| event.lost).count();
+            Ok::<_, ReadError>(end_of(events, self.wanted.turns))
         };
+        let most = WINDOW.max(self.wanted.turns.saturating_mul(4));
+        let mut tail = read(if glance { GLANCE } else { most })?;
+        if glance && tail.end != End::Finished {
+            tail = read(most)?;
+        }
+        if lost > 0 {
+            let message = format!(
+                "session {:?}: {lost} of its last events cannot be read",
+                row.key
+            );
+            let message = one_line(&message, 300);
+            found
+                .issues
+                .push(Issue::new(path, IssueKind::Corrupt, message));
+        }
         let facts = Facts {
             row,
             folder,
@@ -216,7 +234,7 @@ impl Store<'_> {
             said: beginning.said,
             transcript: path.to_path_buf(),
         };
-        match self.session(facts, holder, None) {
+        match self.session(facts, holder) {
             Ok(listed) => found.items.push(listed),
             Err(why) => found.issues.push(Issue::new(path, IssueKind::Corrupt, why)),
         }
@@ -245,44 +263,32 @@ impl Store<'_> {
                 continue;
             }
             found.issues.extend(transcript.damage);
-            let (holder, process) = match files.lock(&row.id) {
-                Ok(None) => (
-                    Holder::Nobody("no lock file stands beside its transcript".to_owned()),
-                    None,
-                ),
+            let holder = match files.lock(&row.id) {
+                Ok(None) => Holder::Nobody("no lock file stands beside its transcript".to_owned()),
                 Ok(Some(owner)) => match owner.fate(self.processes) {
-                    Fate::Runs(process) => {
-                        let who = format!("{} holds its lock file", process.describe());
-                        (
-                            Holder::Somebody {
-                                who,
-                                process: Some(process.clone()),
-                            },
-                            Some(process),
-                        )
+                    Fate::Runs(process) => Holder::AtWork(process),
+                    Fate::Over(why) => {
+                        Holder::Nobody(format!("the holder of its lock file is over ({why})"))
                     }
-                    Fate::Over(why) => (
-                        Holder::Nobody(format!("the holder of its lock file is over ({why})")),
-                        None,
-                    ),
-                    Fate::Unknown(why) => (Holder::Unknown(why), None),
+                    Fate::Unknown(why) => Holder::Unknown(why),
                 },
                 Err(issue) => {
                     let why = issue.message.clone();
                     found.issues.push(issue);
-                    (Holder::Unknown(why), None)
+                    Holder::Unknown(why)
                 }
             };
+            let tail = end_of(transcript.events.clone(), self.wanted.turns);
             let path = active(transcript.events);
             let said = path.iter().find_map(super::transcript::Event::said);
             let facts = Facts {
-                tail: tail(&path, self.wanted.turns),
+                tail,
                 said,
                 folder,
                 transcript: files.transcript(&row.id).unwrap_or_default(),
                 row,
             };
-            match self.session(facts, &holder, process) {
+            match self.session(facts, &holder) {
                 Ok(listed) => found.items.push(listed),
                 Err(why) => found.issues.push(Issue::new(
                     files.transcript("sessions").unwrap_or_default(),
@@ -315,12 +321,7 @@ impl Store<'_> {
         }
     }
 
-    fn session(
-        &self,
-        facts: Facts,
-        holder: &Holder,
-        process: Option<ProcessIdentity>,
-    ) -> Result<Listed, String> {
+    fn session(&self, facts: Facts, holder: &Holder) -> Result<Listed, String> {
         let Facts {
             row,
             folder,
@@ -342,6 +343,7 @@ impl Store<'_> {
         let (open, how) = match &tail.end {
             End::Calling => (true, "a call had begun and not ended"),
             End::Between => (true, "a call had ended and the turn had not"),
+            End::Lost => (true, "what stands at its end cannot be read"),
             End::Asked if !done => (true, "the last message was not answered"),
             End::Aborted => (false, "its last turn was stopped"),
             End::Failed(_) => (false, "its last turn failed"),
@@ -357,7 +359,7 @@ impl Store<'_> {
             },
             last: updated_at,
         };
-        let (liveness, of_run) = owner::liveness(turn, &runs, holder, self.processes);
+        let (liveness, process) = owner::liveness(turn, &runs, holder, self.processes);
         let interruption = interruption(&row, &tail, open, how, &liveness);
         let mut open_effects = Vec::new();
         if interruption.is_some() {
@@ -390,7 +392,7 @@ impl Store<'_> {
             updated_at,
             status: row.status.as_deref().map(|status| one_line(status, 40)),
             liveness,
-            process: process.or(of_run),
+            process,
             interruption,
             open_effects,
             messages: None,
@@ -496,7 +498,8 @@ fn interruption(
             interrupted(InterruptionReason::Error, how.to_owned())
         }
         End::Failed(text) => interrupted(InterruptionReason::Error, format!("{how}: {text}")),
-        End::Calling | End::Between | End::Asked if open => match row.status.as_deref() {
+        End::Calling | End::Between | End::Lost | End::Asked if open => match row.status.as_deref()
+        {
             Some("killed") => interrupted(
                 InterruptionReason::Cancelled,
                 format!("{how}, and its row says that it was killed"),
@@ -514,6 +517,6 @@ fn interruption(
                 interrupted(reason, how.to_owned())
             }
         },
-        End::Empty | End::Finished | End::Calling | End::Between | End::Asked => None,
+        End::Empty | End::Finished | End::Calling | End::Between | End::Lost | End::Asked => None,
     }
 }

@@ -17,6 +17,8 @@ pub(crate) enum Holder {
         /// The process, where it can be identified.
         process: Option<ProcessIdentity>,
     },
+    /// A process that works on this very session, as the lock file beside its transcript says.
+    AtWork(ProcessIdentity),
     /// It cannot be told, and why.
     Unknown(String),
 }
@@ -95,6 +97,12 @@ pub(crate) fn liveness(
                 proof: format!("{how}, and {proof}"),
             },
             None,
+        ),
+        Holder::AtWork(process) => (
+            Liveness::Live {
+                proof: format!("{} holds its lock file", process.describe()),
+            },
+            Some(process.clone()),
         ),
         Holder::Unknown(why) => (Liveness::Unknown { why: why.clone() }, None),
         Holder::Somebody { who, process } => {

@@ -30,6 +30,9 @@ pub(crate) struct Event {
     pub(crate) cwd: Option<PathBuf>,
     #[serde(deserialize_with = "lenient")]
     pub(crate) message: Option<Message>,
+    /// It cannot be read, so it may have been anything.
+    #[serde(skip)]
+    pub(crate) lost: bool,
 }
 
 /// A message in an event.
@@ -87,6 +90,14 @@ pub(crate) struct Block {
 }
 
 impl Event {
+    /// An event that cannot be read.
+    pub(crate) fn lost() -> Self {
+        Self {
+            lost: true,
+            ..Self::default()
+        }
+    }
+
     fn is(&self, kind: &str) -> bool {
         self.kind.as_deref() == Some(kind)
     }
@@ -183,6 +194,8 @@ pub(crate) enum End {
     Calling,
     /// All calls had ended, and the assistant had not gone on.
     Between,
+    /// What stood at the end cannot be read.
+    Lost,
     /// Something was asked, and not answered.
     Asked,
     /// The person stopped it.
@@ -199,19 +212,6 @@ pub(crate) struct Tail {
     pub(crate) last_prompt: Option<String>,
     pub(crate) last_at: Option<Time>,
     pub(crate) turns: Vec<Turn>,
-}
-
-impl Tail {
-    /// The end of a transcript that need not be read.
-    pub(crate) const fn settled() -> Self {
-        Self {
-            end: End::Finished,
-            open: Vec::new(),
-            last_prompt: None,
-            last_at: None,
-            turns: Vec::new(),
-        }
-    }
 }
 
 /// Finds the active path in the last events of a transcript (oldest first): the chain of parents from the newest one,
@@ -253,6 +253,24 @@ pub(crate) fn active(events: Vec<Event>) -> Vec<Event> {
         chain.drain(..=reset);
     }
     chain
+}
+
+/// Reads the end of the last events of a transcript (oldest first); `turns` is how many of the last ones are wanted. What
+/// cannot be read and stands behind the assistant's last word may have been a call.
+pub(crate) fn end_of(events: Vec<Event>, turns: usize) -> Tail {
+    let spoke = |event: &Event| event.is("message") && event.role() == Some("assistant");
+    let last_word = events.iter().rposition(spoke).map_or(0, |at| at + 1);
+    let lost = events.iter().skip(last_word).any(|event| event.lost);
+    let mut tail = tail(&active(events), turns);
+    if lost {
+        tail.open.push(OpenEffect {
+            tool: "unknown".to_owned(),
+            argument: "(its record cannot be read)".to_owned(),
+            at: None,
+        });
+        tail.end = End::Lost;
+    }
+    tail
 }
 
 /// Reads the end of an active path; `turns` is how many of the last ones are wanted.

@@ -463,7 +463,97 @@ fn a_damaged_row_or_agent_hides_no_other() {
             .iter()
             .all(|issue| issue.kind == IssueKind::Corrupt)
     );
-    assert_eq!(found.issues.len(), 3, "{:?}", found.issues);
+    assert_eq!(found.issues.len(), 4, "{:?}", found.issues);
+}
+
+#[test]
+fn a_row_that_says_done_does_not_hide_an_open_call() {
+    let world = World::new();
+    let database = world.database("main");
+    let done = Some("done");
+    database.session("agent:main:open", done, &json!({}), &dangling(&world));
+    let mut long = vec![user("go"), calls("c1", "make")];
+    long.extend((0..9).map(|_| json!({"type": "custom"})));
+    database.session(
+        "agent:main:long",
+        done,
+        &json!({}),
+        &transcript(&world.repo(), &long),
+    );
+    let over = transcript(&world.repo(), &[user("go"), says("done", "stop")]);
+    database.session("agent:main:over", done, &json!({}), &over);
+    drop(database);
+    let sessions = world.healthy();
+    for (name, calls) in [("open", 1), ("long", 1), ("over", 0)] {
+        let session = &sessions[&format!("agent:main:{name}")];
+        assert_eq!(session.open_effects.len(), calls, "{name}");
+        assert_eq!(session.interruption.is_some(), calls > 0, "{name}");
+        let shown = world
+            .agent()
+            .session(&world.env(), &format!("agent:main:{name}"), 5)
+            .unwrap()
+            .session;
+        assert_eq!(
+            (&shown.liveness, &shown.interruption, &shown.open_effects),
+            (
+                &session.liveness,
+                &session.interruption,
+                &session.open_effects
+            ),
+            "the list and the page agree"
+        );
+    }
+}
+
+#[test]
+fn a_session_is_found_by_a_part_of_its_title_beside_damaged_ones() {
+    let world = World::new();
+    let database = world.database("main");
+    database.session(
+        "agent:main:a",
+        None,
+        &json!({"goal": {"objective": "Mend the Parser"}}),
+        &dangling(&world),
+    );
+    database.session(
+        "agent:main:b",
+        None,
+        &json!({"goal": {"objective": "Write docs"}}),
+        &dangling(&world),
+    );
+    database.session(
+        "agent:main:c",
+        None,
+        &json!({"goal": {"objective": "Read docs"}}),
+        &dangling(&world),
+    );
+    database.session("agent:main:torn", None, &json!({}), &dangling(&world));
+    database
+        .db
+        .execute(
+            "update session_nodes set entry_json = '{' where session_key like '%torn'",
+            [],
+        )
+        .unwrap();
+    drop(database);
+    let show = |id: &str| world.agent().session(&world.env(), id, 1);
+    assert_eq!(
+        show("parser").unwrap().session.name.as_deref(),
+        Some("agent:main:a")
+    );
+    assert!(matches!(
+        show("no such thing"),
+        Err(AgentError::NoSession { .. })
+    ));
+    assert!(matches!(
+        show("agent:main:torn"),
+        Err(AgentError::Damaged(_))
+    ));
+    let several = show("docs").unwrap_err().to_string();
+    assert!(
+        several.contains("id-agent-main-b (Write docs)") && several.contains("id-agent-main-c"),
+        "{several}"
+    );
 }
 
 #[test]
@@ -485,12 +575,16 @@ fn packed_events_are_read_within_bounds() {
     assert_eq!(world.healthy()["agent:main:main"].open_effects.len(), 1);
     // A size that is not the true one is damage of this event only.
     database.db.execute(pack, (&frame, 3)).unwrap();
-    let sessions = world.healthy();
-    assert_eq!(sessions["agent:main:main"].open_effects.len(), 0);
+    let found = world.here();
+    assert!(found.issues[0].message.contains("agent:main:main"));
+    let session = &found.items[0];
+    assert_eq!(session.open_effects.len(), 1, "nobody knows what it was");
+    assert_eq!(session.open_effects[0].tool, "unknown");
     assert_eq!(
-        sessions["agent:main:main"].title.as_deref(),
-        Some("fix the parser")
+        session.interruption.as_ref().unwrap().reason,
+        InterruptionReason::Crash
     );
+    assert_eq!(session.title.as_deref(), Some("fix the parser"));
 }
 
 #[test]
@@ -511,7 +605,9 @@ fn one_session_by_id_key_and_beginning() {
         show("id-agent-main-mainl").unwrap().session.name.as_deref(),
         Some("agent:main:mainly")
     );
-    for id in ["id-agent-main", "nothing", ""] {
+    let several = show("id-agent-main").unwrap_err().to_string();
+    assert!(several.contains("id-agent-main-mainly"), "{several}");
+    for id in ["nothing", ""] {
         assert!(
             matches!(show(id), Err(AgentError::NoSession { .. })),
             "{id}"

@@ -114,7 +114,66 @@ fn a_damaged_index_is_named_and_not_empty() {
         let found = world.here();
         assert_eq!(found.issues.len(), 1);
         assert_eq!(found.issues[0].kind, kind, "{text:?}");
+        assert!(found.items.is_empty());
+        // The transcripts are still there.
+        let open = transcript(&world.repo(), &[user("fix it"), calls("c1", "make")]);
+        put(&world, "s1.jsonl", &lines(&open));
+        put(&world, "s2.jsonl.deleted.5", &lines(&open));
+        let found = world.here();
+        assert_eq!(found.issues.len(), 1);
+        assert_eq!(found.items.len(), 1);
+        assert_eq!(found.items[0].session.id.as_str(), "s1");
+        assert_eq!(found.items[0].title.as_deref(), Some("fix it"));
+        assert_eq!(found.items[0].open_effects.len(), 1);
+        std::fs::remove_file(folder(&world).join("sessions.json")).unwrap();
+        let found = world.here();
+        assert_eq!(
+            (found.items.len(), found.issues[0].kind),
+            (1, IssueKind::Missing)
+        );
     }
+}
+
+#[test]
+fn whoever_holds_the_lock_file_is_at_work_since_whenever() {
+    let mut world = World::new();
+    world.table = vec![(70, u64::MAX / 2, "node")];
+    let index = json!({"agent:main:main": {"sessionId": "s1", "updatedAt": 2000}});
+    put(&world, "sessions.json", &index.to_string());
+    let open = transcript(&world.repo(), &[user("fix it"), calls("c1", "make")]);
+    put(&world, "s1.jsonl", &lines(&open));
+    let lock = json!({"pid": 70, "starttime": u64::MAX / 2}).to_string();
+    put(&world, "s1.jsonl.lock", &lock);
+    let session = world.healthy().remove("agent:main:main").unwrap();
+    assert!(
+        matches!(session.liveness, Liveness::Live { .. }),
+        "{:?}",
+        session.liveness
+    );
+    assert_eq!(session.process.unwrap().pid, 70);
+    // A process is named only for a session that it works on: the two answers are one.
+    put(
+        &world,
+        "s1.jsonl.lock",
+        &json!({"pid": 70, "starttime": 1}).to_string(),
+    );
+    let session = world.healthy().remove("agent:main:main").unwrap();
+    assert!(matches!(session.liveness, Liveness::Crashed { .. }));
+    assert_eq!(session.process, None);
+}
+
+#[test]
+fn a_line_that_is_cut_may_have_been_a_call() {
+    let world = World::new();
+    let index = json!({"agent:main:main": {"sessionId": "s1", "updatedAt": 2000}});
+    put(&world, "sessions.json", &index.to_string());
+    let mut text = lines(&transcript(&world.repo(), &[user("fix it")]));
+    text.push_str("{\"type\":\"mess");
+    put(&world, "s1.jsonl", &text);
+    let found = world.here();
+    assert_eq!(found.issues.len(), 1);
+    assert_eq!(found.items[0].open_effects.len(), 1);
+    assert!(found.items[0].interruption.is_some());
 }
 
 #[test]
