@@ -21,6 +21,7 @@
 //! - The input of `post-rewrite` is not read: which commits became which is not recorded, only where HEAD was and is.
 mod apply;
 mod by_hand;
+mod failure;
 mod leftovers;
 mod manager;
 mod plan;
@@ -40,7 +41,9 @@ pub use self::record::{Heard, Means, attribute, record};
 pub use self::recorder::{
     Recorded, parse_git, record_pending, recorder_command, recorder_is_needed,
 };
-pub use self::status::{HookState, HookStatus, UnseenMove, status, unseen_commits, unseen_head};
+pub use self::status::{
+    HookFailure, HookState, HookStatus, UnseenMove, status, unseen_commits, unseen_head,
+};
 
 use crate::error::{Exit, Explain};
 use crate::files::FileError;
@@ -91,6 +94,14 @@ pub enum HookError {
     NoFolder {
         /// The folder.
         path: std::path::PathBuf,
+        /// Where it is set.
+        scope: Option<crate::repository::ConfigScope>,
+    },
+    /// Git finds no hooks, by a setting.
+    #[error("hooks are switched off here: {}", switched_off(entry))]
+    SwitchedOff {
+        /// The setting.
+        entry: crate::repository::ConfigEntry,
     },
     /// Git itself is writing the configuration.
     #[error("the configuration is locked: {} exists", path.display())]
@@ -112,6 +123,17 @@ pub enum HookError {
     },
 }
 
+/// Says which setting switches hooks off, and where it is.
+fn switched_off(entry: &crate::repository::ConfigEntry) -> String {
+    let scope = entry.scope.code();
+    if entry.value.is_empty() {
+        format!("core.hooksPath is empty ({scope} configuration), and git looks in / alone")
+    } else {
+        let value = crate::text::one_line(&entry.value, 200);
+        format!("core.hooksPath is {value} ({scope} configuration), which is no folder")
+    }
+}
+
 impl Explain for HookError {
     fn code(&self) -> &'static str {
         match self {
@@ -122,6 +144,7 @@ impl Explain for HookError {
             Self::Unreadable(_) => "hook-unreadable",
             Self::Changed { .. } => "hook-changed",
             Self::NoFolder { .. } => "hooks-folder-missing",
+            Self::SwitchedOff { .. } => "hooks-switched-off",
             Self::ConfigLocked { .. } => "config-locked",
             Self::NoConfigHooks { .. } => "git-too-old",
             Self::UnknownEvent { .. } => "unknown-hook",
@@ -136,10 +159,20 @@ impl Explain for HookError {
             Self::File(error) => error.hint(),
             Self::Unreadable(_) => Some("look at what stands there; nothing was changed".to_owned()),
             Self::Changed { .. } => Some("try again; nothing of it was overwritten".to_owned()),
-            Self::NoFolder { path } => Some(format!(
-                "make it, and then install again: mkdir -p {}; or take the setting away: git config --unset core.hooksPath",
-                shlex::try_quote(&path.to_string_lossy()).unwrap_or_default()
-            )),
+            Self::NoFolder { path, scope } => {
+                let make = format!(
+                    "make it, and then install again: mkdir -p {}",
+                    by_hand::quoted(path)
+                );
+                Some(match scope.and_then(plan::unset) {
+                    Some(unset) => format!("{make}; or take the setting away: {unset}"),
+                    None => make,
+                })
+            }
+            Self::SwitchedOff { entry } => Some(match plan::unset(entry.scope) {
+                Some(unset) => format!("take the setting away, and then install again: {unset}"),
+                None => "it was given for this call alone (git -c, GIT_CONFIG_COUNT): call it without".to_owned(),
+            }),
             Self::ConfigLocked { .. } => {
                 Some("try again when no git command is running; a lock left by a crash has to be removed by hand".to_owned())
             }
@@ -159,7 +192,10 @@ impl Explain for HookError {
             Self::Changed { .. } => Exit::Conflict,
             Self::ConfigLocked { .. } => Exit::Busy,
             Self::UnknownEvent { .. } => Exit::Usage,
-            Self::Unreadable(_) | Self::NoFolder { .. } | Self::NoConfigHooks { .. } => Exit::No,
+            Self::Unreadable(_)
+            | Self::NoFolder { .. }
+            | Self::SwitchedOff { .. }
+            | Self::NoConfigHooks { .. } => Exit::No,
         }
     }
 }

@@ -15,6 +15,8 @@ mod histories;
 mod install;
 #[path = "hooks/managers.rs"]
 mod managers;
+#[path = "hooks/obstacles.rs"]
+mod obstacles;
 #[path = "hooks/real_git.rs"]
 mod real_git;
 #[path = "hooks/real_managers.rs"]

@@ -1,11 +1,12 @@
 //! `git takeup hooks`
 use std::fmt::Write as _;
 use std::fs::{File, TryLockError};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use takeup_core::env::Env;
 use takeup_core::error::Exit;
 use takeup_core::hooks::{
     self, ByHand, Change, HookError, HookState, HookStatus, Installation, Outcome, Plan, Seen,
@@ -148,15 +149,36 @@ fn turn(repository: &Repository) -> Result<Option<File>, Failure> {
     }
 }
 
-/// Returns the program that the hooks shall call: this one.
-fn program() -> Result<PathBuf, Failure> {
-    std::env::current_exe().map_err(|error| {
+/// Returns the program that the hooks shall call: this one, by the name it was called by. That may be a link that leads to the
+/// next version one day.
+fn program(env: &Env) -> Result<PathBuf, Failure> {
+    let own = std::env::current_exe().map_err(|error| {
         Failure::new(
             "program-unknown",
             Exit::No,
             format!("cannot find out where this program is: {error}"),
         )
-    })
+    })?;
+    let called = std::env::args_os().next().unwrap_or_default();
+    Ok(called_by(env, Path::new(&called), &own).unwrap_or(own))
+}
+
+/// Returns the whole path that a program was called by; `None` where it does not lead to the program.
+fn called_by(env: &Env, called: &Path, own: &Path) -> Option<PathBuf> {
+    let own = std::fs::canonicalize(own).ok()?;
+    let folders = if called.components().count() > 1 {
+        vec![env.cwd.clone()]
+    } else {
+        std::env::split_paths(env.var("PATH")?)
+            .map(|folder| env.cwd.join(folder))
+            .collect()
+    };
+    folders
+        .into_iter()
+        .map(|folder| folder.join(called))
+        .find(|file| std::fs::canonicalize(file).is_ok_and(|file| file == own))
+        // Without single dots.
+        .map(|file| file.components().collect())
 }
 
 fn install(
@@ -165,7 +187,7 @@ fn install(
     version: GitVersion,
     edit: &Edit,
 ) -> Result<Reply, Failure> {
-    let program = program()?;
+    let program = program(&context.env)?;
     let plan = hooks::plan_install(&Installation {
         env: &context.env,
         repository,
@@ -217,7 +239,7 @@ fn uninstall(
     version: GitVersion,
     edit: &Edit,
 ) -> Result<Reply, Failure> {
-    let program = program()?;
+    let program = program(&context.env)?;
     let state = read_state(repository)?;
     let recorded: Vec<InstalledHook> = state.hooks.into_values().collect();
     let plan = hooks::plan_uninstall(
@@ -305,7 +327,7 @@ fn edit_data(plan: &Plan, dry_run: bool) -> EditData {
 }
 
 fn change_data(change: &Change) -> ChangeData {
-    let blank = |change, path: &std::path::Path| ChangeData {
+    let blank = |change, path: &Path| ChangeData {
         change,
         path: text_of_path(path),
         to: None,
@@ -472,11 +494,15 @@ fn status(repository: &Repository, version: GitVersion) -> Result<Reply, Failure
         Some(worktree) => hooks::unseen_head(repository, &state, &worktree)?,
         None => None,
     };
-    let running = found.iter().filter(|hook| hook.state.runs()).count();
+    let running = found.iter().filter(|hook| hook.runs()).count();
     let summary = format!("{running} of {} hooks run", found.len());
     let mut rows = Vec::new();
     for hook in &found {
-        let (word, detail) = state_text(&hook.state);
+        let (mut word, mut detail) = state_text(&hook.state);
+        if let Some(failure) = &hook.failure {
+            word = paint(printer::RED, "fails");
+            detail = failure.text();
+        }
         let ran = hook
             .last_ran
             .map(|at| format!("last ran {at}"))
@@ -546,7 +572,10 @@ fn state_text(state: &HookState) -> (String, String) {
                 detail.push_str(&format!(", after {}", kept.display()));
             }
             if let Some(program) = missing_program {
-                let gone = format!(", by PATH, since {} is gone", program.display());
+                let gone = format!(
+                    ", by PATH, since {} is gone or cannot be executed",
+                    program.display()
+                );
                 detail.push_str(&paint(printer::YELLOW, gone));
             }
             (paint(printer::GREEN, "runs"), detail)

@@ -283,7 +283,32 @@ pub(super) fn hooks(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
         );
         return;
     }
-    let running = hooks.iter().filter(|hook| hook.state.runs()).count();
+    if let Some((first, rest)) = hooks.split_first()
+        && let HookState::NotRun { why, run } = &first.state
+        && rest.iter().all(|hook| hook.state == first.state)
+    {
+        let advice = if run.is_empty() {
+            "take the obstacle away; whether they run then says: git takeup hooks status".to_owned()
+        } else {
+            format!("run:\n{}", run.join("\n"))
+        };
+        found.push(Finding::warn("hooks", format!("no git hook runs: {why}")).advice(advice));
+        return;
+    }
+    if let Some(failure) = hooks.iter().find_map(|hook| hook.failure.as_ref()) {
+        found.push(
+            Finding::warn(
+                "hooks-failed",
+                format!("what the hooks call failed the last time, and nothing was recorded: {}", failure.text()),
+            )
+            .advice(format!(
+                "what it could say itself stands in {}; see whether it answers: {} version; where it does not, install takeup again, and then run: git takeup hooks install; the next commit shows whether it runs",
+                scene.place.state().join("log").display(),
+                crate::paths::text_of_path(&failure.program),
+            )),
+        );
+    }
+    let running = hooks.iter().filter(|hook| hook.runs()).count();
     if running == hooks.len() {
         found.push(Finding::ok("hooks", format!("{running} git hooks run")));
     }
@@ -298,7 +323,7 @@ pub(super) fn hooks(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
                 Finding::warn(
                     check.clone(),
                     format!(
-                        "it calls {}, which is gone; git-takeup is looked for on PATH",
+                        "it calls {}, which is gone or cannot be executed; git-takeup is looked for on PATH",
                         program.display()
                     ),
                 )

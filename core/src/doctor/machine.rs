@@ -1,6 +1,9 @@
 //! Git, the process table, file systems, background tasks.
 use std::path::Path;
 
+use rustix::fs::Access;
+use rustix::io::Errno;
+
 use super::{Finding, Health};
 use crate::background::Store;
 use crate::engine::Engine;
@@ -8,6 +11,9 @@ use crate::error::Explain as _;
 use crate::hooks;
 use crate::repository::{GitProgram, GitVersion};
 use crate::text;
+
+/// With less room than this a record may not fit, in bytes.
+const ROOM: u64 = 16 << 10;
 
 pub(super) fn git(engine: &Engine<'_>, found: &mut Vec<Finding>) {
     let Some(program) = GitProgram::find(engine.env) else {
@@ -121,7 +127,7 @@ pub(super) fn file_system(path: &Path, found: &mut Vec<Finding>) {
     let Ok(stat) = rustix::fs::statfs(path) else {
         return;
     };
-    if rustix::fs::access(path, rustix::fs::Access::WRITE_OK) == Err(rustix::io::Errno::ROFS) {
+    if rustix::fs::access(path, Access::WRITE_OK) == Err(Errno::ROFS) {
         found.push(
             Finding::warn(
                 "file-system",
@@ -131,6 +137,32 @@ pub(super) fn file_system(path: &Path, found: &mut Vec<Finding>) {
                 ),
             )
             .advice("looking goes on; what is done meanwhile has no record"),
+        );
+        return;
+    }
+    if rustix::fs::access(path, Access::WRITE_OK | Access::EXEC_OK) == Err(Errno::ACCESS) {
+        found.push(
+            Finding::fail(
+                "file-system",
+                format!(
+                    "{} cannot be written by you: nothing can be recorded",
+                    path.display()
+                ),
+            )
+            .advice("look at whose it is, and its mode: it has to be yours, with mode 700"),
+        );
+        return;
+    }
+    if let Some(what) = used_up(path) {
+        found.push(
+            Finding::fail(
+                "file-system",
+                format!(
+                    "{} is on a file system that has {what} left: nothing can be recorded",
+                    path.display()
+                ),
+            )
+            .advice("make room on it; what is done meanwhile has no record"),
         );
         return;
     }
@@ -155,6 +187,24 @@ pub(super) fn file_system(path: &Path, found: &mut Vec<Finding>) {
         )
         .advice("work on this repository from one machine at a time"),
     });
+}
+
+/// Names what a file system has too little of for a record: room, by `statvfs(3)`, or files.
+fn used_up(path: &Path) -> Option<&'static str> {
+    let stat = rustix::fs::statvfs(path).ok()?;
+    // Some of the room is kept for the administrator.
+    let blocks = if rustix::process::geteuid().is_root() {
+        stat.f_bfree
+    } else {
+        stat.f_bavail
+    };
+    if stat.f_blocks > 0 && blocks.saturating_mul(stat.f_frsize) < ROOM {
+        Some("no room")
+    } else if stat.f_files > 0 && stat.f_ffree == 0 {
+        Some("no files")
+    } else {
+        None
+    }
 }
 
 /// Names a file system that several machines may share, by the numbers of `statfs(2)`; `None` for one of this machine.

@@ -61,6 +61,20 @@ pub(super) fn move_aside(path: &Path) -> Remedy {
 /// The shape of the repository, and who reads it.
 pub(super) fn shape(repository: &Repository, found: &mut Vec<Finding>) {
     let root = repository.place().root.display();
+    let git = repository.git();
+    let read = git.head().and_then(|_| git.operation());
+    if let Err(error) = read {
+        let finding = Finding::of("repository", Health::Fail, &error);
+        found.push(if finding.advice.is_some() {
+            finding
+        } else {
+            finding.advice(format!(
+                "git itself cannot read it either: git status; the file is {}",
+                repository.place().git_dir.join("HEAD").display()
+            ))
+        });
+        return;
+    }
     found.push(match repository.fallback() {
         None => Finding::ok("repository", format!("{root}")),
         Some(why) => Finding::ok(

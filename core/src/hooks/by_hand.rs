@@ -46,7 +46,14 @@ impl ByHand {
             parts.push(format!("add to {file}:\n{}", self.add));
         }
         if !self.run.is_empty() {
-            parts.push(format!("run:\n{}", self.run.join("\n")));
+            let first = if self.manager == Manager::Own && self.file.is_dir() {
+                "a folder stands in the place of the hook; run:"
+            } else if self.manager == Manager::Own {
+                "it keeps its name in a folder of its own, called by a script that can be joined; run:"
+            } else {
+                "run:"
+            };
+            parts.push(format!("{first}\n{}", self.run.join("\n")));
         }
         parts.join("\n")
     }
@@ -165,14 +172,14 @@ fn obstacle(hook: &Path, folder: &Path) -> Option<String> {
     })
 }
 
-fn is_executable(path: &Path) -> bool {
+pub(super) fn is_executable(path: &Path) -> bool {
     std::fs::metadata(path)
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 /// Returns the commands after which a hook in any language runs as before, under its own name, and a shell script that
 /// can bear our lines stands in its place. `line` is put into that script at once.
-pub(super) fn own_folder(hook: &Path, event: &str, line: Option<&str>) -> Vec<String> {
+fn own_folder(hook: &Path, event: &str, line: Option<&str>) -> Vec<String> {
     let folder = hook.parent().unwrap_or_else(|| Path::new("/")).join("own");
     let (from, kept, to) = (quoted(hook), quoted(&folder.join(event)), quoted(&folder));
     let moved = match std::fs::canonicalize(hook) {
@@ -189,6 +196,26 @@ pub(super) fn own_folder(hook: &Path, event: &str, line: Option<&str>) -> Vec<St
         format!("printf '%s\\n' '#!/bin/sh' {line}'\"${{0%/*}}/own/{event}\" \"$@\"' >{from}"),
         format!("chmod +x {from}"),
     ]
+}
+
+/// Says what to do about something at the place of a hook that our text cannot be put into.
+pub(super) fn not_joined(hook: &Path, event: &str) -> ByHand {
+    let mut run = if hook.is_dir() {
+        let mut aside = hook.as_os_str().to_os_string();
+        aside.push(".aside");
+        vec![format!("mv {} {}", quoted(hook), quoted(Path::new(&aside)))]
+    } else {
+        own_folder(hook, event, None)
+    };
+    run.push("git takeup hooks install".to_owned());
+    ByHand {
+        manager: Manager::Own,
+        file: hook.to_path_buf(),
+        add: String::new(),
+        run,
+        done: false,
+        obstacle: None,
+    }
 }
 
 pub(super) fn quoted(path: &Path) -> String {

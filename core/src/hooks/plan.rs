@@ -6,14 +6,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::by_hand::{ByHand, by_hand};
+use super::by_hand::{ByHand, by_hand, not_joined};
 use super::manager::{self, Manager};
 use super::{EVENTS, HookError, leftovers, stub};
 use crate::env::Env;
 use crate::files::{FileError, read_bounded};
 use crate::ledger::InstalledHook;
 use crate::paths::text_of_path;
-use crate::repository::{Git, GitVersion, Place, Repository};
+use crate::repository::{ConfigEntry, ConfigScope, Git, GitVersion, Place, Repository};
 use crate::time::Time;
 
 /// The largest hook or configuration file that is read.
@@ -213,18 +213,34 @@ pub enum Change {
 pub(super) struct Folder {
     pub(super) path: PathBuf,
     pub(super) manager: Option<Manager>,
+    /// Git finds no hooks at all, by this setting.
+    pub(super) off: Option<ConfigEntry>,
 }
 
 pub(super) fn folder(place: &Place, git: &dyn Git) -> Result<Folder, HookError> {
     let entry = git.config("core.hooksPath")?;
     let path = git.hooks_dir()?;
-    let manager = manager::of_folder(place, &path, entry.map(|entry| entry.scope));
-    Ok(Folder { path, manager })
+    let manager = manager::of_folder(place, &path, entry.as_ref().map(|entry| entry.scope));
+    // `/dev/null` is the usual way. By an empty one git looks into the folder `/`.
+    let off = entry.filter(|entry| entry.value.is_empty() || (path.exists() && !path.is_dir()));
+    Ok(Folder { path, manager, off })
+}
+
+/// Returns the command that takes the setting of a hooks folder away; `None` where it was given for this call alone.
+pub(super) fn unset(scope: ConfigScope) -> Option<String> {
+    let option = match scope {
+        ConfigScope::System => "--system ",
+        ConfigScope::Global => "--global ",
+        ConfigScope::Local => "",
+        ConfigScope::Worktree => "--worktree ",
+        ConfigScope::Command => return None,
+    };
+    Some(format!("git config {option}--unset-all core.hooksPath"))
 }
 
 /// Plans the installation. What is there already is left as it is, so a second one changes nothing.
 pub fn plan_install(what: &Installation<'_>) -> Result<Plan, HookError> {
-    let program = what.program.to_string_lossy().into_owned();
+    let program = what.program;
     let by_config = what.version >= GitVersion::CONFIG_HOOKS;
     if what.global && !by_config {
         return Err(HookError::NoConfigHooks {
@@ -236,7 +252,7 @@ pub fn plan_install(what: &Installation<'_>) -> Result<Plan, HookError> {
     let mut plan = Plan::default();
     if what.global {
         let file = user_config(what.env);
-        into_config(&mut plan, what, &file, &program)?;
+        into_config(&mut plan, what, &file, program)?;
         plan.records.clear();
         return Ok(plan);
     }
@@ -245,10 +261,13 @@ pub fn plan_install(what: &Installation<'_>) -> Result<Plan, HookError> {
     // What is in files stays in files: no hook shall run twice.
     let in_files = EVENTS.iter().any(|event| is_ours(&folder.path.join(event)));
     if by_config && !in_files {
-        into_config(&mut plan, what, &place.common_dir.join("config"), &program)?;
+        into_config(&mut plan, what, &place.common_dir.join("config"), program)?;
         return Ok(plan);
     }
-    into_folder(&mut plan, what, &folder, &program)?;
+    if let Some(entry) = folder.off {
+        return Err(HookError::SwitchedOff { entry });
+    }
+    into_folder(&mut plan, what, &folder, program)?;
     Ok(plan)
 }
 
@@ -280,7 +299,7 @@ fn into_config(
     plan: &mut Plan,
     what: &Installation<'_>,
     file: &Path,
-    program: &str,
+    program: &Path,
 ) -> Result<(), HookError> {
     let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
     let before = Seen::at(&file)?;
@@ -364,7 +383,7 @@ fn into_folder(
     plan: &mut Plan,
     what: &Installation<'_>,
     folder: &Folder,
-    program: &str,
+    program: &Path,
 ) -> Result<(), HookError> {
     let place = what.repository.place();
     let make_folder = folder.manager.is_none() && !folder.path.exists();
@@ -373,8 +392,10 @@ fn into_folder(
         .any(|git| folder.path.starts_with(git));
     if make_folder && !in_git {
         // Nothing is made outside the repository: perhaps the setting is wrong, perhaps a disk is not there.
+        let entry = what.repository.git().config("core.hooksPath")?;
         return Err(HookError::NoFolder {
             path: folder.path.clone(),
+            scope: entry.map(|entry| entry.scope),
         });
     }
     if make_folder {
@@ -408,7 +429,7 @@ fn into_folder(
         let Some((mut changes, after)) = into_file(&path, &seen, event, program)? else {
             plan.outcomes.push(Outcome::ByHand {
                 event: event.to_owned(),
-                what: by_hand(Manager::Own, place, &folder.path, event),
+                what: not_joined(&path, event),
             });
             continue;
         };
@@ -441,13 +462,11 @@ fn into_folder(
 
 /// Returns our hook under the name that pre-commit and prek give to a hook they find and go on running.
 pub(super) fn moved_ours(path: &Path) -> Option<PathBuf> {
-    let generated = matches!(Seen::at(path), Ok(Seen::File { bytes, .. }) if matches!(
+    let generated = matches!(Seen::at(path), Ok(Seen::File { bytes, mode }) if mode & 0o111 != 0 && matches!(
         manager::of_hook(&bytes),
         Some(Manager::PreCommit | Manager::Prek)
     ));
-    let mut legacy = path.as_os_str().to_os_string();
-    legacy.push(".legacy");
-    let legacy = PathBuf::from(legacy);
+    let legacy = named(path, ".legacy");
     let runs = matches!(Seen::at(&legacy), Ok(Seen::File { bytes, mode })
         if mode & 0o111 != 0 && stub::find(&bytes).is_some());
     (generated && runs).then_some(legacy)
@@ -461,7 +480,7 @@ fn into_file(
     path: &Path,
     seen: &Seen,
     event: &str,
-    program: &str,
+    program: &Path,
 ) -> Result<Option<Joined>, HookError> {
     let write = |before: &Seen, after: &[u8], mode: u32| Change::Write {
         path: path.to_path_buf(),
@@ -527,7 +546,7 @@ fn keep(
     kept: PathBuf,
     seen: &Seen,
     event: &str,
-    program: &str,
+    program: &Path,
 ) -> Result<Option<Joined>, HookError> {
     if Seen::at(&kept)? != Seen::Nothing {
         // Something stands where the hook would be kept; it is not overwritten.
@@ -551,9 +570,18 @@ fn keep(
 }
 
 pub(super) fn kept_path(path: &Path) -> PathBuf {
+    named(path, stub::KEPT)
+}
+
+fn named(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_os_string();
-    name.push(stub::KEPT);
+    name.push(ending);
     PathBuf::from(name)
+}
+
+/// Tells whether our text cannot be put into what is at the place of a hook.
+pub(super) fn cannot_be_joined(path: &Path, seen: &Seen, event: &str) -> Result<bool, HookError> {
+    Ok(into_file(path, seen, event, Path::new("git-takeup"))?.is_none())
 }
 
 /// Plans the removal of everything that was installed here, of whichever kind. Twice equals once.
@@ -595,13 +623,11 @@ pub fn plan_uninstall(
         let mut from = in_config.then(|| config.display().to_string());
         for folder in folders.iter().filter(|_| !what.global) {
             let path = folder.join(event);
-            if let Some(legacy) = moved_ours(&path)
-                && out_of_file(&mut plan, &legacy)?
-            {
-                from = Some(legacy.display().to_string());
-            }
-            if out_of_file(&mut plan, &path)? {
-                from = Some(path.display().to_string());
+            // pre-commit and prek, and lefthook, give a hook that they find these names.
+            for file in [path.clone(), named(&path, ".legacy"), named(&path, ".old")] {
+                if out_of_file(&mut plan, &file, &kept_path(&path))? && from.is_none() {
+                    from = Some(file.display().to_string());
+                }
             }
         }
         let event = event.to_owned();
@@ -628,7 +654,8 @@ pub fn plan_uninstall(
     Ok(plan)
 }
 
-fn out_of_file(plan: &mut Plan, path: &Path) -> Result<bool, HookError> {
+/// Takes our text out of a file; what was kept beside the hook takes the place of a file that is ours alone.
+fn out_of_file(plan: &mut Plan, path: &Path, kept: &Path) -> Result<bool, HookError> {
     let before = Seen::at(path)?;
     let Seen::File { bytes, mode } = &before else {
         return Ok(false);
@@ -637,7 +664,7 @@ fn out_of_file(plan: &mut Plan, path: &Path) -> Result<bool, HookError> {
         return Ok(false);
     };
     let rest = stub::removed(bytes, found);
-    let kept = kept_path(path);
+    let restores = |change: &Change| matches!(change, Change::Restore { from, .. } if from == kept);
     if !stub::is_empty_file(&rest) {
         plan.changes.push(Change::Write {
             path: path.to_path_buf(),
@@ -646,14 +673,14 @@ fn out_of_file(plan: &mut Plan, path: &Path) -> Result<bool, HookError> {
             before,
             config: false,
         });
-    } else if Seen::at(&kept)? == Seen::Nothing {
+    } else if Seen::at(kept)? == Seen::Nothing || plan.changes.iter().any(restores) {
         plan.changes.push(Change::Remove {
             path: path.to_path_buf(),
             before,
         });
     } else {
         plan.changes.push(Change::Restore {
-            from: kept,
+            from: kept.to_path_buf(),
             to: path.to_path_buf(),
         });
     }

@@ -276,11 +276,20 @@ fn index_entries(git_dir: &Path) -> Option<u32> {
     (signature == b"DIRC").then(|| u32::from_be_bytes(*count))
 }
 
-/// Finds the outermost git command above us: a rebase calls others.
-fn calling_git(processes: &dyn Processes, chain: &[ProcessIdentity]) -> Option<ProcessIdentity> {
+/// Finds the outermost git command above us: a rebase calls others. A hook manager in any language may stand between.
+pub(super) fn calling_git(
+    processes: &dyn Processes,
+    chain: &[ProcessIdentity],
+) -> Option<ProcessIdentity> {
     chain
         .iter()
         .skip(1)
+        .skip_while(|process| {
+            process
+                .name
+                .as_deref()
+                .is_none_or(|name| !name.starts_with("git") || name == "git-takeup")
+        })
         .take_while(|process| {
             // Beyond the shell that git started there is nothing of this command.
             let program = processes.program(process.pid).ok().flatten();

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::by_hand::{ByHand, by_hand, has_live_call, quoted};
+use super::by_hand::{ByHand, by_hand, has_live_call, is_executable, not_joined, quoted};
+use super::failure;
+pub use super::failure::HookFailure;
 use super::manager;
-use super::plan::{Folder, Seen, folder, kept_path, moved_ours};
+use super::plan::{Folder, Seen, cannot_be_joined, folder, kept_path, moved_ours, unset};
 use super::{EVENTS, HookError, stub};
 use crate::ids::{Oid, WorktreeId};
 use crate::ledger::{InstalledHook, State};
@@ -30,6 +32,16 @@ pub struct HookStatus {
     pub installed_at: Option<Time>,
     /// When it last ran, by our own record.
     pub last_ran: Option<Time>,
+    /// The last call of the program, where it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<HookFailure>,
+}
+
+impl HookStatus {
+    /// Tells whether git calls us, and the program answers as far as is known.
+    pub const fn runs(&self) -> bool {
+        self.state.runs() && self.failure.is_none()
+    }
 }
 
 /// Whether a hook runs.
@@ -48,7 +60,7 @@ pub enum HookState {
         place: String,
         /// A hook of somebody else's that ours runs first.
         kept: Option<PathBuf>,
-        /// The program that it names, where that is gone: `git-takeup` is looked for on PATH then.
+        /// The program that it names, where that is gone or cannot be executed: `git-takeup` is looked for on PATH then.
         #[serde(skip_serializing_if = "Option::is_none")]
         missing_program: Option<PathBuf>,
     },
@@ -101,6 +113,7 @@ pub fn status(
         .rev()
         .find(|entry| entry.key == "core.hookspath");
     let mut found = Vec::new();
+    let failure = failure::last(place, state);
     for event in EVENTS {
         let recorded = state.hooks.get(event);
         let one = Looked {
@@ -111,9 +124,17 @@ pub fn status(
             hooks_path,
             recorded,
         };
+        let found_state = one.state(repository)?;
+        // Each names the same program.
+        let installed = matches!(found_state, HookState::Installed { .. });
+        let failure = failure
+            .clone()
+            .filter(|_| installed)
+            .filter(|failure| recorded.is_none_or(|hook| hook.installed_at < failure.at));
         found.push(HookStatus {
             event: event.to_owned(),
-            state: one.state(repository)?,
+            state: found_state,
+            failure,
             installed_at: recorded.map(|hook| hook.installed_at),
             last_ran: recorded.and_then(|hook| hook.last_ran),
         });
@@ -138,6 +159,12 @@ impl Looked<'_> {
         let by_config = self.by_config();
         if let Some(state) = by_config.as_ref().filter(|state| state.runs()) {
             return Ok(state.clone());
+        }
+        if let Some(entry) = &self.folder.off {
+            return Ok(HookState::NotRun {
+                why: format!("hooks are switched off: {}", super::switched_off(entry)),
+                run: unset(entry.scope).into_iter().collect(),
+            });
         }
         if let Some(state) = by_file {
             return Ok(state);
@@ -178,6 +205,10 @@ impl Looked<'_> {
         }
         if self.recorded.is_some() {
             return Ok(self.displaced(&path, &seen));
+        }
+        if by_hand.is_none() && cannot_be_joined(&path, &seen, self.event)? {
+            let what = not_joined(&path, self.event);
+            return Ok(HookState::Missing { what });
         }
         Ok(by_hand.map_or(HookState::Absent, |what| HookState::Missing { what }))
     }
@@ -365,7 +396,7 @@ pub fn unseen_commits(place: &Place, state: &State, worktree: &WorktreeId) -> Ve
         .collect()
 }
 
-/// Returns the program that the text of a hook names, where it is gone.
+/// Returns the program that the text of a hook names, where it is gone or cannot be executed.
 fn missing_program(text: &[u8]) -> Option<PathBuf> {
-    stub::program_of(text).filter(|program| !program.exists())
+    stub::program_of(text).filter(|program| !is_executable(program))
 }

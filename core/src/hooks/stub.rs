@@ -1,18 +1,21 @@
 //! The text that is put into a hook, and how it is found again.
 //!
 //! The text is a shell function between two marker lines. It never hinders: it returns 0 whatever happens, ends the
-//! program after two seconds, and says one line at the most. The shell watches by itself: `timeout` would be one more program
+//! program after two seconds, and says one line at the most. How a program failed it leaves in the file `hook-failed` of
+//! the ledger's folder, through no link. The shell watches by itself: `timeout` would be one more program
 //! to wait for, three times as long. Nothing that git was given open is handed on, so that nobody waits for the recorder. It
 //! runs where the program is gone or cannot be executed, and without PATH or HOME. The logic lives in the program, so the text rarely changes. One thing is decided here, since
 //! starting the program takes longer than git shall wait for nothing: whether takeup is used in the repository at all. A
 //! linked work tree's git folder lies two below the common one and names it in `commondir` (gitrepository-layout(5)).
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt as _;
-use std::path::PathBuf;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use bstr::ByteSlice as _;
 
 /// The version of the text.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// How the first line of our text begins.
 const BEGIN: &str = "# >>> takeup hook ";
 /// The last line of our text.
@@ -43,20 +46,24 @@ const FUNCTION: &str = r#"takeup_hook() {
 		wait "$takeup_pid"
 		takeup_ended=$?
 		kill "$takeup_watch"
-		[ "$takeup_ended" = 0 ]
+		[ "$takeup_ended" = 0 ] || (
+			umask 077
+			takeup_note=$takeup_git/takeup/hook-failed
+			[ ! -L "$takeup_git/takeup" ] && [ ! -L "$takeup_note" ] && { [ ! -e "$takeup_note" ] || [ -f "$takeup_note" ]; } && printf '%s\n' "$1 $takeup_ended $takeup_program" >"$takeup_note"
+			exit 1
+		)
 	} </dev/null >/dev/null 2>&1 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- || echo 'takeup: this was not recorded; git takeup doctor says why' >&2
 	return 0
 }
 "#;
 
 /// Quotes for the shell, always with single quotes.
-fn single_quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
+fn single_quoted(text: &[u8]) -> Vec<u8> {
+    [b"'", &text.replace("'", r"'\''")[..], b"'"].concat()
 }
 
 /// Returns the program that our text calls. `None` where there is none of our text.
 pub(super) fn program_of(text: &[u8]) -> Option<PathBuf> {
-    use bstr::ByteSlice as _;
     let (_, mut rest) = text.split_once_str("takeup_program='")?;
     let mut program = Vec::new();
     loop {
@@ -70,40 +77,48 @@ pub(super) fn program_of(text: &[u8]) -> Option<PathBuf> {
     }
 }
 
-fn function(program: &str) -> String {
-    FUNCTION.replace("@PROGRAM@", &single_quoted(program))
+/// Stands in the text where the program is put, byte for byte.
+const PROGRAM: &str = "@PROGRAM@";
+
+fn function(program: &Path) -> Vec<u8> {
+    FUNCTION
+        .as_bytes()
+        .replace(PROGRAM, single_quoted(program.as_os_str().as_bytes()))
 }
 
-fn between_markers(joined: bool, body: &str) -> String {
+fn between_markers(joined: bool, body: &[u8]) -> Vec<u8> {
     let joined = if joined { JOINED } else { "" };
-    format!(
-        "{BEGIN}{VERSION} {joined}>>> put here by: git takeup hooks install; taken out by: git takeup hooks uninstall\n{body}{END}\n"
-    )
+    let begin = format!(
+        "{BEGIN}{VERSION} {joined}>>> put here by: git takeup hooks install; taken out by: git takeup hooks uninstall\n"
+    );
+    [begin.as_bytes(), body, END.as_bytes(), b"\n"].concat()
 }
 
 /// Returns the text to put into a shell script that stays where it is.
-fn block(event: &str, program: &str) -> String {
-    let body = format!("{}takeup_hook {event} \"$@\"\n", function(program));
-    between_markers(false, &body)
+fn block(event: &str, program: &Path) -> Vec<u8> {
+    let call = format!("takeup_hook {event} \"$@\"\n");
+    between_markers(false, &[&function(program)[..], call.as_bytes()].concat())
 }
 
-/// Returns a whole hook file. A hook kept beside it is run first, and its exit status counts.
-pub(super) fn file(event: &str, program: &str, kept: bool) -> Vec<u8> {
+/// Returns a whole hook file. A hook kept beside it is run first, and its exit status counts; pre-commit and prek give this
+/// file another ending.
+pub(super) fn file(event: &str, program: &Path, kept: bool) -> Vec<u8> {
     let function = function(program);
     let call = format!("takeup_hook {event} \"$@\"\n");
-    let body = if kept {
+    let rest = if kept {
         format!(
-            "{function}takeup_kept=$0{KEPT}\ntakeup_status=0\nif [ -x \"$takeup_kept\" ]; then\n\t\"$takeup_kept\" \"$@\"\n\ttakeup_status=$?\nfi\n{call}exit \"$takeup_status\"\n"
+            "takeup_kept=${{0%.legacy}}{KEPT}\ntakeup_status=0\nif [ -x \"$takeup_kept\" ]; then\n\t\"$takeup_kept\" \"$@\"\n\ttakeup_status=$?\nfi\n{call}exit \"$takeup_status\"\n"
         )
     } else {
-        function + &call
+        call
     };
-    format!("#!/bin/sh\n{}", between_markers(false, &body)).into_bytes()
+    let body = [&function[..], rest.as_bytes()].concat();
+    [b"#!/bin/sh\n", &between_markers(false, &body)[..]].concat()
 }
 
 /// Puts our text into a shell script, after its first line where that names the shell. `None` where the script cannot
 /// bear it: see [`bears_insertion`].
-pub(super) fn inserted(script: &[u8], event: &str, program: &str) -> Option<Vec<u8>> {
+pub(super) fn inserted(script: &[u8], event: &str, program: &Path) -> Option<Vec<u8>> {
     if !bears_insertion(script) {
         return None;
     }
@@ -113,13 +128,12 @@ pub(super) fn inserted(script: &[u8], event: &str, program: &str) -> Option<Vec<
         0
     };
     let (head, tail) = script.split_at_checked(at)?;
-    Some([head, block(event, program).as_bytes(), tail].concat())
+    Some([head, &block(event, program), tail].concat())
 }
 
 /// Tells whether lines can be put at the beginning of a script without changing what it does: it is text for a shell of
 /// the Bourne family, and does not hand itself to another interpreter, which would read our lines too.
 fn bears_insertion(script: &[u8]) -> bool {
-    use bstr::ByteSlice as _;
     if script.contains(&b'\r') || !is_shell(script) || script.trim().is_empty() {
         return false;
     }
@@ -154,7 +168,6 @@ pub(super) fn is_shell(script: &[u8]) -> bool {
 
 /// Tells whether a script asks for the name it was called by: run under another name it would do something else.
 pub(super) fn asks_its_name(script: &[u8]) -> bool {
-    use bstr::ByteSlice as _;
     [
         "basename",
         "##*/",
@@ -181,7 +194,6 @@ pub(super) struct Found {
 
 /// Finds our text, whichever version wrote it.
 pub(super) fn find(content: &[u8]) -> Option<Found> {
-    use bstr::ByteSlice as _;
     let start = content
         .find_iter(BEGIN)
         .find(|at| *at == 0 || content.get(at - 1) == Some(&b'\n'))?;
@@ -225,24 +237,29 @@ pub(super) fn is_empty_file(rest: &[u8]) -> bool {
 
 /// Adds hooks named in the configuration (git 2.54 and later) to the text of a configuration file. The command is one
 /// line that defines the function and calls it last: git appends the hook's arguments to it.
-pub(super) fn config_added(config: &[u8], events: &[&str], program: &str) -> Vec<u8> {
-    let line = function(program)
+pub(super) fn config_added(config: &[u8], events: &[&str], program: &Path) -> Vec<u8> {
+    let lines = FUNCTION
         .lines()
         .map(str::trim)
         .collect::<Vec<_>>()
         .join("\n");
-    let section = |event: &&str| {
-        let command = joined_line(&line, event);
-        let quoted = command.replace('\\', "\\\\").replace('"', "\\\"");
-        format!(
-            "[hook \"{}\"]\n\tevent = {event}\n\tcommand = \"{quoted}\"\n",
-            config_name(event)
-        )
+    // As git-config(1) wants a value between double quotes.
+    let in_config = |text: &[u8]| {
+        text.replace("\\", "\\\\")
+            .replace("\"", "\\\"")
+            .replace("\n", "\\n")
     };
-    let body: String = events.iter().map(section).collect();
+    let program = in_config(&single_quoted(program.as_os_str().as_bytes()));
+    let section = |event: &&str| {
+        let name = config_name(event);
+        let command = in_config(joined_line(&lines, event).as_bytes()).replace(PROGRAM, &program);
+        let head = format!("[hook \"{name}\"]\n\tevent = {event}\n\tcommand = \"");
+        [head.as_bytes(), &command, b"\"\n"].concat()
+    };
+    let body: Vec<u8> = events.iter().flat_map(section).collect();
     let joined = !config.is_empty() && !config.ends_with(b"\n");
     let gap: &[u8] = if joined { b"\n" } else { b"" };
-    [config, gap, between_markers(joined, &body).as_bytes()].concat()
+    [config, gap, &between_markers(joined, &body)].concat()
 }
 
 /// Returns the name of our hook for an event in the configuration; it may not be the name of an event itself.
@@ -288,7 +305,7 @@ mod tests {
             b"echo no first line\n",
             b"#!/bin/sh -e\n\n\n",
         ] {
-            let with = inserted(script, "post-commit", "/usr/bin/git-takeup").unwrap();
+            let with = inserted(script, "post-commit", Path::new("/usr/bin/git-takeup")).unwrap();
             assert_ne!(with, script);
             assert_eq!(removed(&with, find(&with).unwrap()), script);
         }
@@ -297,7 +314,11 @@ mod tests {
             b"[core]\n\tbare = false\n",
             b"[core]\n\tbare = false",
         ] {
-            let with = config_added(config, &["post-commit", "post-merge"], "/a b/git-takeup");
+            let with = config_added(
+                config,
+                &["post-commit", "post-merge"],
+                Path::new("/a b/git-takeup"),
+            );
             assert_eq!(removed(&with, find(&with).unwrap()), config);
         }
     }
@@ -312,7 +333,7 @@ mod tests {
             b"#!/bin/sh",
             b"",
         ] {
-            assert_eq!(inserted(script, "post-commit", "/x"), None);
+            assert_eq!(inserted(script, "post-commit", Path::new("/x")), None);
         }
         assert!(asks_its_name(b"case ${0##*/} in post-commit) ;; esac"));
         assert!(!asks_its_name(b"dir=$(dirname \"$0\")"));
@@ -321,7 +342,9 @@ mod tests {
     #[test]
     fn the_texts_are_good_shell() {
         use std::io::Write as _;
-        let program = "/it's here/git-takeup";
+        // A name in no encoding, with all that a shell and git's configuration read otherwise.
+        let program = std::ffi::OsStr::from_bytes(b"/it's \xff \"here\" \\ @\ntoo/git-takeup");
+        let program = Path::new(program);
         let config = config_added(b"", &["post-commit"], program);
         let folder = tempfile::tempdir().unwrap();
         let config_file = folder.path().join("config");
@@ -341,7 +364,7 @@ mod tests {
             file("post-commit", program, true),
             git("hook.takeup-post-commit.command"),
         ] {
-            assert_eq!(program_of(&text).unwrap().to_str(), Some(program));
+            assert_eq!(program_of(&text).as_deref(), Some(program));
         }
         assert_eq!(program_of(line("post-commit").as_bytes()), None);
         for script in [

@@ -1,0 +1,92 @@
+//! The note that the text in a hook leaves where the program failed: which one, and how.
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+
+use bstr::ByteSlice as _;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::EVENTS;
+use crate::files::read_bounded;
+use crate::ledger::State;
+use crate::paths::text_of_path;
+use crate::repository::Place;
+use crate::time::Time;
+
+/// The file in the ledger's folder: event, exit status and program in one line, written by the text in the hook.
+const NOTE: &str = "hook-failed";
+/// A path may have 4096 bytes.
+const LONGEST: u64 = 8 << 10;
+
+/// The program of a hook failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HookFailure {
+    /// When.
+    pub at: Time,
+    /// In which hook.
+    pub event: String,
+    /// The program that the hook called.
+    pub program: PathBuf,
+    /// How it ended.
+    pub how: String,
+}
+
+/// Returns the last failure, where nothing ran well after it and the program is the same still.
+pub(super) fn last(place: &Place, state: &State) -> Option<HookFailure> {
+    let path = place.state().join(NOTE);
+    let content = read_bounded(&path, LONGEST).ok().flatten()?;
+    let moment = |seconds: i64, nanos: i64| {
+        Time::from_millis(
+            seconds
+                .saturating_mul(1000)
+                .saturating_add(nanos / 1_000_000),
+        )
+    };
+    let meta = std::fs::symlink_metadata(&path).ok()?;
+    let at = moment(meta.mtime(), meta.mtime_nsec());
+    let ran = state.hooks.values().filter_map(|hook| hook.last_ran);
+    let seen = state.observations.iter().map(|seen| seen.at);
+    if ran.chain(seen).max().is_some_and(|well| well > at) {
+        return None;
+    }
+    let line = content.strip_suffix(b"\n").unwrap_or(&content);
+    let mut words = line.splitn_str(3, " ");
+    let event = words.next()?.to_str().ok()?;
+    let status: i32 = words.next()?.to_str().ok()?.parse().ok()?;
+    let program = PathBuf::from(std::ffi::OsStr::from_bytes(words.next()?));
+    if !EVENTS.contains(&event) {
+        return None;
+    }
+    // Another one has been put there since.
+    if let Ok(meta) = std::fs::metadata(&program)
+        && moment(meta.ctime(), meta.ctime_nsec()) > at
+    {
+        return None;
+    }
+    let how = match status {
+        126 | 127 => "could not be started".to_owned(),
+        137 => "did not end within two seconds, and was killed".to_owned(),
+        other => format!("ended with exit status {other}"),
+    };
+    Some(HookFailure {
+        at,
+        event: event.to_owned(),
+        program,
+        how,
+    })
+}
+
+impl HookFailure {
+    /// Returns what happened, for people.
+    pub fn text(&self) -> String {
+        format!(
+            "{} {} in {}, at {}",
+            text_of_path(&self.program),
+            self.how,
+            self.event,
+            self.at
+        )
+    }
+}
