@@ -45,6 +45,9 @@ pub(super) struct Question {
     pub label: String,
     /// The command by which a person can say it on a terminal.
     pub command: String,
+    /// All is as it was left: where the user's settings let the caller's own word count, it is enough. What changed has to
+    /// be shown to a person.
+    pub is_plain: bool,
 }
 
 /// What a person said.
@@ -250,6 +253,7 @@ mod tests {
             message: "it?".to_owned(),
             label: "Do it".to_owned(),
             command: "git takeup it".to_owned(),
+            is_plain: false,
         }
     }
 

@@ -243,6 +243,7 @@ impl Server {
                 return Err(ask::nobody(&question));
             }
             if confirmed
+                && question.is_plain
                 && Context::of(call.env.clone(), true, true).settings().confirm == ConfirmBy::Caller
             {
                 step = run_tool(context, tool, &arguments, &call, Some(subject)).await?;

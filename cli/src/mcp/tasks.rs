@@ -134,6 +134,7 @@ impl Handle {
                 ),
                 label: "Approve it".to_owned(),
                 command: String::new(),
+                is_plain: false,
             };
             TaskPayload::InputRequired {
                 input_requests: InputRequests::from([ask::request(&question)]),

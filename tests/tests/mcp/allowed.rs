@@ -40,6 +40,7 @@ fn a_model_s_own_yes_counts_only_by_the_user_s_settings() {
     for version in ["2025-06-18", NEWEST] {
         let scratch = left();
         repository_says(&scratch, "confirm", "caller");
+        scratch.takeup(&["save", "--session", "s1"]).exits(0);
         let mut client = Client::shaken(&scratch, version, json!({}));
         client.fails(
             "takeup_resume",
@@ -183,4 +184,33 @@ fn a_started_task_outlives_client_and_server_and_is_found_again() {
     client.done("takeup_bg_stop", json!({"id": "long"}));
     let listed = client.done("takeup_bg_list", json!({"running": true}));
     assert_eq!(listed["data"]["tasks"], json!([]));
+}
+
+#[test]
+fn the_caller_s_word_is_not_for_what_nobody_was_shown() {
+    let scratch = left();
+    user_says(&scratch, "confirm = \"caller\"\n");
+    scratch.write("x.txt", "of somebody\n");
+    let mut client = Client::shaken(&scratch, "2025-11-25", json!({}));
+    let refused = client.fails(
+        "takeup_resume",
+        resume("s2", json!(true)),
+        "confirmation-needed",
+    );
+    assert_eq!(holder(&scratch, "fix-login"), "s1");
+    let command = refused["next"]["command"].as_str().unwrap();
+    assert!(command.contains("--to s2 --confirm "), "{command}");
+    // Where the person can be asked, the person is.
+    let mut client = Client::shaken(&scratch, "2025-11-25", json!({"elicitation": {}}));
+    let arguments = resume("s2", json!(true));
+    let id = client.ask(
+        "tools/call",
+        json!({"name": "takeup_resume", "arguments": arguments}),
+    );
+    let asked = client.asked("elicitation/create");
+    let message = asked["params"]["message"].as_str().unwrap();
+    assert!(message.contains("x.txt"), "{message}");
+    client.answer(&asked["id"], json!({"action": "decline"}));
+    assert_eq!(client.answer_to(id)["result"]["isError"], true);
+    assert_eq!(holder(&scratch, "fix-login"), "s1");
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 use takeup_core::engine::{self, Candidate, InspectRequest, ReviewView};
 use takeup_core::error::Exit;
 use takeup_core::text;
+use takeup_core::verdict::Verdict;
 
 use super::super::ask::Question;
 use super::{Asks, Call, Words};
@@ -96,6 +97,7 @@ fn take_up(failure: &Failure, call: &Call, context: &Context) -> Result<Question
         message: take_up_message(candidate, call),
         label: "Take the task up".to_owned(),
         command,
+        is_plain: candidate.verdict == Verdict::ResumeVerification,
     })
 }
 
@@ -229,5 +231,6 @@ fn decide(arguments: &JsonObject, context: &Context) -> Result<Question, Failure
             }
         ),
         command: crate::printer::shell(["git", "takeup", "review", action, id]),
+        is_plain: view.content_changed == Some(false),
     })
 }
