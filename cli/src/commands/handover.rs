@@ -6,7 +6,7 @@ use serde::Serialize;
 use takeup_core::engine;
 use takeup_core::error::Exit;
 use takeup_core::files::write_atomic;
-use takeup_core::handover::{BUDGET, Document};
+use takeup_core::handover::{BUDGET, Document, LEAST_BUDGET};
 use takeup_core::ids::SessionRef;
 
 use crate::context::Context;
@@ -35,13 +35,21 @@ pub(crate) struct Args {
     #[arg(long)]
     dry_run: bool,
 
-    /// The most characters of the document
-    #[arg(long, value_name = "NUMBER", default_value_t = BUDGET)]
+    /// The most characters of the document, 1500 at least
+    #[arg(long, value_name = "NUMBER", default_value_t = BUDGET, value_parser = budget)]
     budget: usize,
 
-    /// Write the document into this file
+    /// Write the document into this file; `-` prints it
     #[arg(short, long, value_name = "FILE", conflicts_with = "to")]
     output: Option<PathBuf>,
+}
+
+fn budget(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number) if number >= LEAST_BUDGET => Ok(number),
+        Ok(_) => Err(format!("{LEAST_BUDGET} characters are the least")),
+        Err(error) => Err(format!("{error}")),
+    }
 }
 
 /// The answer of `handover`.
@@ -139,6 +147,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     let mut text = markdown.clone();
     if let Some(path) = &args.output
         && !args.dry_run
+        && path.as_os_str() != "-"
     {
         if path.symlink_metadata().is_ok() {
             return Err(Failure::new(
