@@ -221,13 +221,7 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
 
 /// Quotes words so that the line can be pasted into a POSIX shell.
 pub(crate) fn shell<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
-    words
-        .into_iter()
-        .map(|word| {
-            shlex::try_quote(word).map_or_else(|_| "''".to_owned(), std::borrow::Cow::into_owned)
-        })
-        .collect::<Vec<_>>()
-        .join(" ")
+    text::command_line(words)
 }
 
 #[cfg(test)]

@@ -3,6 +3,29 @@
 
 use std::borrow::Cow;
 
+/// Options whose value comes from outside.
+const VALUED: [&str; 5] = ["--from", "--to", "--session", "--agent", "--task"];
+
+/// Makes the line of a command that a shell splits into these words again. A value that looks like an option is tied to its
+/// own: `--from=-x`.
+pub fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let quoted =
+        |word: &str| shlex::try_quote(word).map_or_else(|_| "''".to_owned(), Cow::into_owned);
+    let mut line = String::new();
+    let mut valued = false;
+    for word in words {
+        let tied = valued && word.starts_with('-');
+        if tied {
+            line.push('=');
+        } else if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(&quoted(word));
+        valued = !valued && VALUED.contains(&word);
+    }
+    line
+}
+
 /// Says how many there are: `1 task`, `2 tasks`.
 pub fn count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })

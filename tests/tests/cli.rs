@@ -288,3 +288,48 @@ fn a_session_is_found_without_its_agent_where_nobody_else_is_meant() {
         .takeup(&["save", "--session", "a1", "--agent", "pi"])
         .exits(0);
 }
+
+#[test]
+fn the_next_command_runs_whatever_the_sessions_are_called() {
+    let scratch = Scratch::new(PROGRAM);
+    for (title, session) in [("Fix it", "-x"), ("Mend it", "--rebuild")] {
+        let named = format!("--session={session}");
+        scratch.takeup(&["start", title, &named]).exits(0);
+        scratch.takeup(&["save", "--end", &named]).exits(0);
+    }
+    let seen = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    let candidates = seen["data"]["candidates"].as_array().unwrap();
+    assert_eq!(candidates.len(), 2);
+    let run = |command: &str| {
+        let words = shlex::split(command).unwrap();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        assert_eq!(words[..2], ["git", "takeup"]);
+        scratch.takeup(&words[2..]).exits(0);
+    };
+    for candidate in candidates {
+        run(candidate["next"]["command"].as_str().unwrap());
+    }
+    // What is asked for names the session that takes it up, too.
+    scratch.takeup(&["start", "Third", "--session=-a"]).exits(0);
+    scratch.takeup(&["save", "--end", "--session=-a"]).exits(0);
+    let asked = scratch.takeup(&["resume", "third", "--to=--rebuild", "--json"]);
+    run(asked.exits(3).json()["next"]["command"].as_str().unwrap());
+}
+
+#[test]
+fn a_hand_over_goes_where_it_is_said() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch
+        .takeup(&["start", "Fix it", "--session", "s1"])
+        .exits(0);
+    for few in ["0", "500", "1499", "many"] {
+        let refused = scratch.takeup(&["handover", "fix-it", "--budget", few]);
+        refused.exits(2);
+    }
+    scratch
+        .takeup(&["handover", "fix-it", "--budget", "1500"])
+        .exits(0);
+    let printed = scratch.takeup(&["handover", "fix-it", "-o", "-"]).exits(0);
+    assert!(printed.stdout.contains("Fix it"), "{printed:?}");
+    assert!(!scratch.repo().join("-").exists());
+}

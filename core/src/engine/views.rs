@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::candidate::IdentityView;
 use crate::ids::SessionRef;
 use crate::paths::{shell_word_of_text, text_of_path};
+use crate::text;
 use crate::verdict::{Facts, ReviewGate, Verdict, Whereabouts};
 
 /// What to do next.
@@ -23,17 +24,9 @@ pub struct NextView {
 impl NextView {
     /// Makes a step with the words of its command.
     pub fn new(action: &str, words: &[&str]) -> Self {
-        let command = words
-            .iter()
-            .map(|word| {
-                shlex::try_quote(word)
-                    .map_or_else(|_| "''".to_owned(), std::borrow::Cow::into_owned)
-            })
-            .collect::<Vec<_>>()
-            .join(" ");
         Self {
             action: action.to_owned(),
-            command: Some(command),
+            command: Some(text::command_line(words.iter().copied())),
         }
     }
 }
