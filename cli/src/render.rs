@@ -2,7 +2,7 @@
 use std::fmt::Write as _;
 
 use anstyle::Style;
-use takeup_core::engine::{Candidate, Changed, Changes, CheckView, NextView, Verb};
+use takeup_core::engine::{Candidate, Changed, ChangedPlace, Changes, CheckView, NextView, Verb};
 use takeup_core::observation::Happening;
 use takeup_core::plan::Proof;
 use takeup_core::process::Liveness;
@@ -217,6 +217,15 @@ pub(crate) fn changed(changes: &Changes, most: usize) -> String {
             COLUMN,
             &format!("and {more} more: git takeup diff"),
         ));
+    }
+    if changes
+        .paths
+        .iter()
+        .any(|path| path.place == ChangedPlace::Worktree)
+    {
+        let said = "a work tree of this repository lies inside this one, so each commit in it changes the content here: \
+                    ignore its folder";
+        out.push_str(&field("", COLUMN, said));
     }
     for (number, commit) in changes.commits.iter().take(5).enumerate() {
         let label = if number == 0 { "  commits" } else { "" };

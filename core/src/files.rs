@@ -51,6 +51,10 @@ impl Explain for FileError {
 
     fn hint(&self) -> Option<String> {
         match self.code() {
+            _ if self.source.kind() == io::ErrorKind::ReadOnlyFilesystem => Some(
+                "the file system is mounted read-only: looking works, recording does not"
+                    .to_owned(),
+            ),
             "file-permission" => Some("check who owns the file and its permissions".to_owned()),
             "disk-full" => Some("free some space and try again; nothing was changed".to_owned()),
             _ => None,
@@ -91,6 +95,48 @@ pub fn read_bounded(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, Issue> {
         ));
     }
     Ok(Some(bytes))
+}
+
+/// Says of one of our own files that could not be read whose it is, where that is why: the file, or its folder, belongs to
+/// another user.
+pub fn foreign(issue: Issue) -> Issue {
+    if issue.kind != IssueKind::Unreadable {
+        return issue;
+    }
+    let own = rustix::process::geteuid().as_raw();
+    let theirs = [Some(issue.path.as_path()), issue.path.parent()]
+        .into_iter()
+        .flatten()
+        .find_map(|path| {
+            let owner = std::fs::symlink_metadata(path).ok()?.uid();
+            (owner != own).then(|| (path.to_path_buf(), owner))
+        });
+    match theirs {
+        Some((path, owner)) => Issue::new(
+            &path,
+            IssueKind::ForeignOwner,
+            format!("it belongs to {}: {}", user(owner), issue.message),
+        ),
+        None => issue,
+    }
+}
+
+/// Names a user.
+fn user(uid: u32) -> String {
+    if uid == 0 {
+        "root".to_owned()
+    } else {
+        format!("another user (uid {uid})")
+    }
+}
+
+/// The command that gives a file or folder of ours to this user.
+pub fn give(path: &Path) -> String {
+    format!(
+        "sudo chown -R {} {}",
+        rustix::process::geteuid().as_raw(),
+        crate::paths::shell_word(path)
+    )
 }
 
 /// Opens a regular file for reading, without following a link at its last part and without waiting on a pipe.

@@ -123,7 +123,10 @@ impl Explain for LedgerError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Refused(issue) if issue.kind == IssueKind::ForeignOwner => {
-                "run it as the user who owns the folder, or give the folder to this user"
+                return Some(format!(
+                    "run it as the user who owns the folder, or give the folder to this user: {}",
+                    files::give(&issue.path)
+                ));
             }
             Self::Refused(_) => "look at what stands there, and move it away",
             Self::NewerVersion { .. } => {

@@ -29,20 +29,20 @@ pub use self::config::{ConfigEntry, ConfigScope, config_key};
 pub use self::environment::{LOCAL_VARIABLES, clean_git_environment, find_program};
 pub use self::git::{
     ChangedPath, CommitLine, Git, Head, LastMove, Listed, ObjectFormat, Operation, PathChange,
-    Worktree, last_move, last_moves, real_id, worktrees,
+    Worktree, is_beside, last_move, last_moves, real_id, worktrees,
 };
 pub use self::libgit2::Libgit2;
 pub use self::places::{KnownPlace, add_place, forget_gone_places, known_places};
 pub use self::plain::plain_place;
 pub use self::program::{GitProgram, GitVersion};
 pub use self::tokens::{Tokens, create_tokens, new_tokens, place_record, put_tokens, tokens};
-pub use self::whereabouts::whereabouts;
+pub use self::whereabouts::{lock_reason, whereabouts};
 
 use crate::env::Env;
 use crate::error::{Exit, Explain};
 use crate::files::FileError;
 use crate::ids::Oid;
-use crate::issue::Issue;
+use crate::issue::{Issue, IssueKind};
 
 /// A work tree and its git folders. All paths are real paths (links resolved).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,6 +144,15 @@ pub enum RepositoryError {
     File(#[from] FileError),
 }
 
+impl RepositoryError {
+    /// Returns the folder of ours in which something cannot be read.
+    pub(crate) fn ledger_of(issue: &Issue) -> PathBuf {
+        let mut folders = issue.path.ancestors();
+        let ours = folders.find(|path| path.file_name().is_some_and(|name| name == "takeup"));
+        ours.unwrap_or(&issue.path).to_path_buf()
+    }
+}
+
 impl Explain for RepositoryError {
     fn code(&self) -> &'static str {
         match self {
@@ -168,6 +177,13 @@ impl Explain for RepositoryError {
                 Some("go into a repository, or make one with: git init".to_owned())
             }
             Self::NoFolder => Some("go into a folder that is there".to_owned()),
+            Self::Bare { path } if path.file_name().is_some_and(|name| name == ".git") => {
+                let root = path.parent().unwrap_or(path);
+                Some(format!(
+                    "its setting core.bare says so; where there is a work tree around it: git -C {} config core.bare false",
+                    crate::paths::shell_word(root)
+                ))
+            }
             Self::Bare { .. } => Some(
                 "work in one of its work trees; `git worktree list` names them, `git worktree add` makes one"
                     .to_owned(),
@@ -176,7 +192,16 @@ impl Explain for RepositoryError {
                 "if you trust it: git config --global --add safe.directory {}",
                 crate::paths::shell_word(path)
             )),
-            Self::Unreadable { .. } => Some("see what `git status` says there".to_owned()),
+            Self::Unreadable { path, .. } => Some(match git::broken_link(path) {
+                Some((root, target)) => format!(
+                    "{} names the git folder {}, which is not there: where the main repository was moved, run in it: git worktree \
+                     repair {}",
+                    root.join(".git").display(),
+                    target.display(),
+                    crate::paths::shell_word(&root)
+                ),
+                None => "see what `git status` says there".to_owned(),
+            }),
             Self::Odd(_) => Some(
                 "look at what it is; while it stands there, git itself does not come to an end"
                     .to_owned(),
@@ -187,6 +212,10 @@ impl Explain for RepositoryError {
                 "it was pruned, or left out by a shallow or partial clone; nothing is fetched for you"
                     .to_owned(),
             ),
+            Self::DamagedToken(issue) if issue.kind == IssueKind::ForeignOwner => Some(format!(
+                "run it as that user, or make the ledger yours: {}",
+                crate::files::give(&Self::ledger_of(issue))
+            )),
             Self::DamagedToken(_) => Some("run: git takeup doctor".to_owned()),
             Self::NotInitialised { .. } => Some("run: git takeup init".to_owned()),
             Self::SharedGitDir { .. } => Some(

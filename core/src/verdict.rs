@@ -65,6 +65,9 @@ pub enum Whereabouts {
     CopyOfGone,
     /// The repository is the same; the work tree it was in is another one, which still exists.
     OtherWorktree,
+    /// The repository is the same; the work tree it was in is not there at present, and git keeps it: it is locked
+    /// (git-worktree(1), `lock`), as one on a portable disk is.
+    WorktreeAway,
     /// The repository is the same; the work tree it was in is gone.
     WorktreeGone,
     /// Another repository.
@@ -77,7 +80,10 @@ impl Whereabouts {
     pub const fn is_compared(self) -> bool {
         match self {
             Self::Same | Self::Relocated | Self::Copied | Self::CopyOfGone => true,
-            Self::OtherWorktree | Self::WorktreeGone | Self::OtherRepository => false,
+            Self::OtherWorktree
+            | Self::WorktreeAway
+            | Self::WorktreeGone
+            | Self::OtherRepository => false,
         }
     }
 }
@@ -302,6 +308,12 @@ fn place(whereabouts: Whereabouts, root: &str) -> Option<(Verdict, Reason)> {
         Whereabouts::OtherWorktree => (
             ReasonCode::OtherWorktree,
             format!("it belongs to another work tree of this repository{at}; take it up there"),
+        ),
+        Whereabouts::WorktreeAway => (
+            ReasonCode::OtherWorktree,
+            format!(
+                "the work tree it was left in{at} is not there at present, and git keeps it: take it up there when it is back"
+            ),
         ),
         Whereabouts::WorktreeGone => (
             ReasonCode::WorktreeGone,
@@ -577,6 +589,7 @@ mod tests {
             Whereabouts::Copied,
             Whereabouts::CopyOfGone,
             Whereabouts::OtherWorktree,
+            Whereabouts::WorktreeAway,
             Whereabouts::WorktreeGone,
             Whereabouts::OtherRepository,
         ];

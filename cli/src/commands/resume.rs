@@ -262,7 +262,7 @@ fn needs_confirmation(what: &str, command: String) -> Failure {
 /// Adds the choices to an ambiguous call.
 fn explain(error: EngineError) -> Failure {
     let mut data = None;
-    if let EngineError::Ambiguous(choices) = &error {
+    if let EngineError::Ambiguous(choices) | EngineError::AmbiguousOwn(choices) = &error {
         let list: Vec<serde_json::Value> = choices
             .iter()
             .map(|choice| serde_json::json!({"taskId": choice.task_id, "session": choice.session}))

@@ -140,10 +140,14 @@ pub(super) fn records(scene: &Scene<'_>, found: &mut Vec<Finding>) -> Option<Vie
             Finding::warn("ledger", message).advice(
                 "nothing that was acknowledged is in it; the next record mends it, and `--fix` does so now",
             )
-        } else if matches!(
-            issue.kind,
-            IssueKind::Unreadable | IssueKind::ForeignOwner | IssueKind::TooLarge
-        ) {
+        } else if issue.kind == IssueKind::ForeignOwner {
+            // Nothing is damaged, and more than this may belong to that user.
+            found.push(Finding::fail("ledger", message).advice(format!(
+                "make it yours: {}; until then nothing is recorded here",
+                crate::files::give(&path)
+            )));
+            continue;
+        } else if matches!(issue.kind, IssueKind::Unreadable | IssueKind::TooLarge) {
             // It may be healthy: nothing of ours may take its place.
             found.push(Finding::fail("ledger", message).advice(
                 "make it readable for yourself (owner, mode) and look again; until then nothing is recorded here",

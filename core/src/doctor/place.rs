@@ -86,7 +86,10 @@ pub(super) fn shape(repository: &Repository, found: &mut Vec<Finding>) {
 
 pub(super) fn damaged_token(error: &RepositoryError, found: &mut Vec<Finding>) {
     let mut finding = Finding::of("tokens", Health::Fail, error);
-    if let RepositoryError::DamagedToken(issue) = error {
+    if let RepositoryError::DamagedToken(issue) = error
+        // The advice for what belongs to somebody else is the error's own: nothing is damaged.
+        && issue.kind != IssueKind::ForeignOwner
+    {
         finding = finding
             .advice(
                 "put the file back from a backup if there is one; `--fix` moves it aside, and then `git takeup init` makes a \
@@ -121,7 +124,9 @@ pub(super) fn moved(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
         .filter(|identity| !identity.status.is_closed());
     for identity in open {
         let word = match whereabouts(scene.place, &scene.tokens, &identity.place) {
-            Ok(Whereabouts::Same | Whereabouts::OtherWorktree) => continue,
+            Ok(Whereabouts::Same | Whereabouts::OtherWorktree | Whereabouts::WorktreeAway) => {
+                continue;
+            }
             Ok(Whereabouts::Relocated) => "relocated",
             Ok(Whereabouts::Copied) => "copied",
             Ok(Whereabouts::CopyOfGone) => "copy-of-gone",

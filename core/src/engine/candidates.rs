@@ -197,7 +197,11 @@ impl<'a> Gatherer<'a> {
                 Some(SessionRef::new(identity.session.agent.clone(), id))
             }),
             whereabouts,
-            root: identity.place.root.clone(),
+            root: if whereabouts == Whereabouts::WorktreeAway {
+                self.site.described(self.engine, &identity.place)
+            } else {
+                identity.place.root.clone()
+            },
             // What lies elsewhere did not move.
             movement: movement(
                 left.filter(|_| content != Content::NotCompared),

@@ -94,6 +94,8 @@ pub enum ChangedPlace {
     Hidden,
     /// Inside a submodule or nested repository.
     Nested,
+    /// In a linked work tree of this repository that lies inside this one.
+    Worktree,
     /// Uncommitted work that is gone: the path is as HEAD has it.
     Restored,
     /// A file that HEAD has not, and that is gone.
@@ -113,6 +115,7 @@ impl ChangedPlace {
             Self::Conflicted => "conflicted",
             Self::Hidden => "hidden",
             Self::Nested => "nested",
+            Self::Worktree => "worktree",
             Self::Restored => "restored",
             Self::Gone => "gone",
             Self::Ignored => "ignored",
@@ -270,6 +273,7 @@ pub(super) fn between(
             Some(found) => match found.kind {
                 DeviationKind::Untracked => ChangedPlace::Untracked,
                 DeviationKind::Hidden => ChangedPlace::Hidden,
+                DeviationKind::Nested if is_own_worktree(root, name) => ChangedPlace::Worktree,
                 DeviationKind::Nested => ChangedPlace::Nested,
                 DeviationKind::Conflicted => ChangedPlace::Conflicted,
                 DeviationKind::Modified | DeviationKind::Added | DeviationKind::Deleted
@@ -300,6 +304,12 @@ pub(super) fn between(
         changes.incomplete = Some(incomplete.join("; "));
     }
     changes
+}
+
+/// Tells whether a linked work tree of the repository of `root` lies at a path, or lay there when it was made.
+fn is_own_worktree(root: &Path, name: &str) -> bool {
+    path_of_text(name.trim_end_matches('/'))
+        .is_some_and(|path| crate::repository::is_beside(root, &root.join(path)))
 }
 
 /// Tells whether a file or a link is at a path that a whole look did not take for content. One that cannot be looked at is

@@ -40,6 +40,7 @@ impl Elsewhere {
                 "go on there: git -C {} takeup inspect",
                 shell_word_of_text(&self.root)
             ),
+            Whereabouts::WorktreeAway => "go on there when it is back".to_owned(),
             Whereabouts::WorktreeGone => format!(
                 "`git takeup show {task}` has its records, and `git takeup abandon {task}` gives it up"
             ),
@@ -70,6 +71,10 @@ impl fmt::Display for Elsewhere {
                     "was left in another work tree of this repository, {root}"
                 )
             }
+            Whereabouts::WorktreeAway => write!(
+                f,
+                "was left in the work tree {root}, which is locked and not there at present"
+            ),
             Whereabouts::WorktreeGone => {
                 write!(f, "was left in the work tree {root}, which is gone")
             }

@@ -71,6 +71,9 @@ pub enum EngineError {
     /// Several things were meant.
     #[error("several are meant: {}", list(.0))]
     Ambiguous(Vec<Choice>),
+    /// It is not known which of several tasks the calling session works on.
+    #[error("several are meant: {}", list(.0))]
+    AmbiguousOwn(Vec<Choice>),
     /// The caller's session is not known.
     #[error("it is not known which session this is")]
     SessionUnknown,
@@ -148,6 +151,9 @@ pub enum EngineError {
     /// A record of ours is damaged, so that the question cannot be answered.
     #[error("{}: {}", .0.path.display(), .0.message)]
     Damaged(crate::issue::Issue),
+    /// What was given is not what it has to be.
+    #[error("{0}")]
+    Usage(String),
     /// What was asked for is not allowed.
     #[error("{0}")]
     NotAllowed(String),
@@ -199,7 +205,7 @@ impl Explain for EngineError {
             Self::NoTasks => "no-task",
             Self::NoSession(_) | Self::OtherAgent { .. } => "no-such-session",
             Self::NoReview(_) => "no-such-review",
-            Self::Ambiguous(_) => "ambiguous",
+            Self::Ambiguous(_) | Self::AmbiguousOwn(_) => "ambiguous",
             Self::SessionUnknown => "session-unknown",
             Self::TaskExists { .. } | Self::TaskExistsElsewhere(_) => "task-exists",
             Self::HeldElsewhere(_) => "held-elsewhere",
@@ -214,6 +220,7 @@ impl Explain for EngineError {
             Self::Incomplete(_) => "look-incomplete",
             Self::AlreadyDecided(_) => "review-decided",
             Self::Damaged(_) => "ledger-damaged",
+            Self::Usage(_) => "usage",
             Self::NotAllowed(_) => "not-allowed",
         }
     }
@@ -234,9 +241,8 @@ impl Explain for EngineError {
             Self::OtherAgent { .. } => "name its agent with --agent",
             Self::NoSession(_) => "`git takeup inspect --all` lists every session",
             Self::NoReview(_) => "`git takeup review list --all` lists every review",
-            Self::Ambiguous(_) => {
-                "name the task; where several sessions left it, the session too: --from with `resume`, `inspect` and `diff`, else --session"
-            }
+            Self::Ambiguous(_) => "name the task, and with --from the session",
+            Self::AmbiguousOwn(_) => "name the task, or with --session the session",
             Self::SessionUnknown => "name it with --session, or set TAKEUP_SESSION",
             Self::TaskExists { task_id, .. } => {
                 return Some(format!(
@@ -282,15 +288,12 @@ impl Explain for EngineError {
             Self::NeedsConfirmation { .. }
             | Self::Id(_)
             | Self::AlreadyDecided(_)
+            | Self::Usage(_)
             | Self::NotAllowed(_) => return None,
         };
         Some(hint.to_owned())
     }
 
-    #[expect(
-        clippy::match_same_arms,
-        reason = "one arm a kind of failure reads better than one arm a status"
-    )]
     fn exit(&self) -> Exit {
         match self {
             Self::Repository(error) => error.exit(),
@@ -299,7 +302,7 @@ impl Explain for EngineError {
             Self::Agent(error) => error.exit(),
             Self::File(error) => error.exit(),
             Self::Process(error) => error.exit(),
-            Self::Id(_) | Self::SessionUnknown => Exit::Usage,
+            Self::Id(_) | Self::SessionUnknown | Self::Usage(_) => Exit::Usage,
             Self::NotInitialised(_)
             | Self::NoTask(_)
             | Self::NoTasks
@@ -307,7 +310,9 @@ impl Explain for EngineError {
             | Self::OtherAgent { .. }
             | Self::NoReview(_)
             | Self::HeldElsewhere(_) => Exit::Missing,
-            Self::Ambiguous(_) | Self::NeedsConfirmation { .. } => Exit::Confirm,
+            Self::Ambiguous(_) | Self::AmbiguousOwn(_) | Self::NeedsConfirmation { .. } => {
+                Exit::Confirm
+            }
             Self::TaskExists { .. }
             | Self::TaskExistsElsewhere(_)
             | Self::AlreadyTakenUp { .. }

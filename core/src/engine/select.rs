@@ -22,7 +22,7 @@ pub(super) fn task<'a>(state: &'a State, text: &str) -> Result<&'a TaskEntry, En
     match matching.as_slice() {
         [] => Err(EngineError::NoTask(text.to_owned())),
         [one] => Ok(one),
-        several => Err(EngineError::Ambiguous(
+        several => Err(EngineError::AmbiguousOwn(
             several
                 .iter()
                 .filter_map(|entry| choice(entry.holder()?).into())
@@ -132,7 +132,7 @@ fn named<'a>(
             }
         }),
         1 => Ok(found),
-        _ => Err(EngineError::Ambiguous(
+        _ => Err(EngineError::AmbiguousOwn(
             found.into_iter().map(choice).collect(),
         )),
     }
@@ -191,7 +191,7 @@ pub(super) fn own_one<'a>(
     let found = own(site, state, caller, task_text)?;
     match found.as_slice() {
         [one] => Ok(one),
-        several => Err(EngineError::Ambiguous(
+        several => Err(EngineError::AmbiguousOwn(
             several.iter().map(|identity| choice(identity)).collect(),
         )),
     }

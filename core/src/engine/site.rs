@@ -54,6 +54,7 @@ impl Site {
             self.refuse_sudo(engine)?;
             repository::create_tokens(self.place())?;
         }
+        self.keep_out_of_content()?;
         // Also where a git hook made the tokens. The index of places is a convenience; a home that cannot be written is no
         // reason to fail.
         let _added = repository::add_place(
@@ -62,6 +63,21 @@ impl Site {
             &self.place_record()?,
             engine.clock.now(),
         );
+        Ok(())
+    }
+
+    /// Tells git, and so the look, that our own folders are no content where git does not know so by itself: where the git folder
+    /// has another name than `.git`, and so may lie in a work tree as any folder does.
+    fn keep_out_of_content(&self) -> Result<(), EngineError> {
+        let place = self.place();
+        for folder in [&place.common_dir, &place.git_dir] {
+            let is_known = folder.components().any(|part| part.as_os_str() == ".git");
+            let ours = folder.join("takeup");
+            let is_folder = std::fs::symlink_metadata(&ours).is_ok_and(|data| data.is_dir());
+            if !is_known && is_folder {
+                crate::files::keep_out_of_git(&ours)?;
+            }
+        }
         Ok(())
     }
 
@@ -120,6 +136,16 @@ impl Site {
         )?)
     }
 
+    /// Names the work tree of a record, for people.
+    pub(super) fn described(&self, engine: &Engine<'_>, recorded: &PlaceRecord) -> String {
+        let root = &recorded.root;
+        match repository::lock_reason(self.place(), &recorded.worktree_id) {
+            Some(why) if why.is_empty() => format!("{root}, locked"),
+            Some(why) => format!("{root}, locked: {}", engine.mask(&why)),
+            None => root.clone(),
+        }
+    }
+
     /// Looks at the tree. `write` allows keeping the cache up.
     pub fn look(
         &self,
@@ -127,6 +153,9 @@ impl Site {
         write: bool,
         verify: bool,
     ) -> Result<Look, EngineError> {
+        if write {
+            self.keep_out_of_content()?;
+        }
         look_at(self.place(), engine, write, verify)
     }
 }
@@ -270,6 +299,10 @@ fn stands_in_place_of_gone(site: &Site) -> bool {
 
 /// Ties every identity that was left at a place that is gone to this one.
 fn move_here(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
+    if site.tokens.worktree.is_none() && site.tokens.repository.is_some() {
+        // Other work trees have tasks, and none of them can have been left in this one.
+        return Ok(0);
+    }
     let place = site.place_record()?;
     let at = engine.clock.now();
     let actor = Actor {
@@ -364,7 +397,9 @@ fn leave_behind(engine: &Engine<'_>, site: &Site) -> Result<(usize, usize), Engi
         .filter(|entry| {
             // The original's linked work trees are none of the copy's.
             entry.identities.iter().any(|identity| {
-                is_copied(identity) || is_now(site, identity, Whereabouts::WorktreeGone)
+                is_copied(identity)
+                    || is_now(site, identity, Whereabouts::WorktreeGone)
+                    || is_now(site, identity, Whereabouts::WorktreeAway)
             })
         })
         .map(|entry| entry.task.task_id.clone())

@@ -66,12 +66,10 @@ pub struct Started {
 pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, EngineError> {
     let title = engine.mask(request.title.trim());
     if title.is_empty() || title.chars().any(char::is_control) {
-        return Err(EngineError::NotAllowed(
-            "a title is one line of text".to_owned(),
-        ));
+        return Err(EngineError::Usage("a title is one line of text".to_owned()));
     }
     if title.chars().count() > LONGEST_TITLE {
-        return Err(EngineError::NotAllowed(format!(
+        return Err(EngineError::Usage(format!(
             "a title has at most {LONGEST_TITLE} characters; put the rest into a note"
         )));
     }

@@ -94,7 +94,9 @@ pub(super) fn next_of(
             Whereabouts::WorktreeGone if identity.repository_root == text_of_path(here) => {
                 NextView::new("confirm-move", &["git", "takeup", "init", "--moved"])
             }
-            Whereabouts::WorktreeGone => NextView::new("show", &["git", "takeup", "show", task]),
+            Whereabouts::WorktreeAway | Whereabouts::WorktreeGone => {
+                NextView::new("show", &["git", "takeup", "show", task])
+            }
             Whereabouts::Same | Whereabouts::OtherRepository => NextView {
                 action: "none".to_owned(),
                 command: None,

@@ -91,6 +91,11 @@ impl Explain for FingerprintError {
 
     fn hint(&self) -> Option<String> {
         match self {
+            Self::Io { path, source, .. }
+                if source.kind() == io::ErrorKind::NotFound && *path == std::env::temp_dir() =>
+            {
+                Some("Make that folder, or let TMPDIR name one that is there.".to_owned())
+            }
             Self::Io { .. } => Some("Check who owns it and its permissions.".to_owned()),
             Self::NoGit(_) => Some("Install git, or put it on PATH.".to_owned()),
             Self::Git { .. } => Some("Try `git status` in the same folder.".to_owned()),

@@ -232,7 +232,7 @@ pub(super) fn check_folder(folder: &Path) -> Result<bool, LedgerError> {
 
 /// Opens one of our files: a regular one that belongs to this user. `None` where there is none.
 pub(super) fn open_own(path: &Path) -> Result<Option<(File, std::fs::Metadata)>, Issue> {
-    let Some(file) = files::open_regular(path)? else {
+    let Some(file) = files::open_regular(path).map_err(files::foreign)? else {
         return Ok(None);
     };
     let data = file

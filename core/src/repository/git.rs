@@ -232,6 +232,36 @@ pub(super) fn git_dir_of(root: &Path) -> Option<PathBuf> {
     std::fs::canonicalize(root.join(target)).ok()
 }
 
+/// Tells whether two work trees are of one repository.
+pub fn is_beside(one: &Path, other: &Path) -> bool {
+    let common = |root: &Path| {
+        let git_dir = git_dir_of(root)?;
+        match read_path_file(&git_dir.join("commondir"), b"") {
+            Some(path) => std::fs::canonicalize(git_dir.join(path)).ok(),
+            None => Some(git_dir),
+        }
+    };
+    let ours = common(one);
+    ours.is_some() && ours == common(other)
+}
+
+/// Returns the work tree around a folder whose `.git` is a file that names a git folder which is not there, and that folder.
+pub(super) fn broken_link(start: &Path) -> Option<(PathBuf, PathBuf)> {
+    let root = start
+        .ancestors()
+        .find(|folder| std::fs::symlink_metadata(folder.join(".git")).is_ok())?;
+    let target = root.join(read_path_file(&root.join(".git"), b"gitdir: ")?);
+    (!target.exists()).then(|| (root.to_path_buf(), target))
+}
+
+/// Returns the reason for which a work tree is locked (git-worktree(1), `lock`), on one line; empty where none was given.
+/// `None` where it is not locked.
+pub(super) fn lock_of(git_dir: &Path) -> Option<String> {
+    let bytes = crate::files::read_bounded(&git_dir.join("locked"), 64 * 1024).ok()??;
+    let text = String::from_utf8_lossy(&bytes);
+    Some(crate::text::one_line(text.trim(), 200))
+}
+
 fn belongs(root: &Path, git_dir: &Path) -> bool {
     let there = git_dir_of(root);
     there.is_some() && there == std::fs::canonicalize(git_dir).ok()

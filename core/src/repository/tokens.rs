@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::git::linked_root;
 use super::{Place, RepositoryError};
-use crate::files::{FileError, Staged, make_private_folder, read_bounded, sweep, write_atomic};
+use crate::files::{
+    FileError, Staged, foreign, make_private_folder, read_bounded, sweep, write_atomic,
+};
 use crate::identity::PlaceRecord;
 use crate::ids::{RepositoryId, WorktreeId};
 use crate::issue::{Issue, IssueKind};
@@ -108,7 +110,9 @@ type Make<T> = fn(String) -> Result<T, crate::ids::InvalidId>;
 fn read<T>(file: &Path, make: Make<T>) -> Result<Option<T>, RepositoryError> {
     let damaged =
         |kind, message: String| RepositoryError::DamagedToken(Issue::new(file, kind, message));
-    let Some(bytes) = read_bounded(file, 1024).map_err(RepositoryError::DamagedToken)? else {
+    let Some(bytes) =
+        read_bounded(file, 1024).map_err(|issue| RepositoryError::DamagedToken(foreign(issue)))?
+    else {
         return Ok(None);
     };
     if bytes.contains(&0) {

@@ -2,7 +2,7 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use super::git::{git_dir_of, worktrees};
+use super::git::{git_dir_of, lock_of, worktrees};
 use super::tokens::{Tokens, worktree_token};
 use super::{Place, RepositoryError};
 use crate::files::FileError;
@@ -29,6 +29,8 @@ pub fn whereabouts(
     if tokens.worktree.as_ref() != Some(&recorded.worktree_id) {
         return Ok(if lives_elsewhere(place, &recorded.worktree_id) {
             Whereabouts::OtherWorktree
+        } else if lock_reason(place, &recorded.worktree_id).is_some() {
+            Whereabouts::WorktreeAway
         } else {
             Whereabouts::WorktreeGone
         });
@@ -75,4 +77,13 @@ fn lives_elsewhere(place: &Place, id: &WorktreeId) -> bool {
     worktrees(place)
         .iter()
         .any(|tree| !tree.gone && worktree_token(&tree.git_dir).as_ref() == Some(id))
+}
+
+/// Returns the reason for which the work tree with that token is locked, empty where none was given; `None` where it is not
+/// locked, or not of this repository.
+pub fn lock_reason(place: &Place, id: &WorktreeId) -> Option<String> {
+    worktrees(place)
+        .iter()
+        .find(|tree| worktree_token(&tree.git_dir).as_ref() == Some(id))
+        .and_then(|tree| lock_of(&tree.git_dir))
 }

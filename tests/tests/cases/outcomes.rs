@@ -415,8 +415,8 @@ fn a_title_is_one_line_of_a_bounded_length() {
     let scratch = scratch();
     for title in ["", " ", "a\nb", &"x".repeat(501)] {
         fails_with(
-            &scratch.takeup(&["start", title, "--json"]).exits(1),
-            "not-allowed",
+            &scratch.takeup(&["start", title, "--json"]).exits(2),
+            "usage",
         );
     }
     scratch.takeup(&["start", &"x".repeat(500)]).exits(0);

@@ -281,3 +281,27 @@ fn work_that_is_gone_is_not_called_restored() {
     let said = scratch.takeup(&["inspect"]).stdout;
     assert!(said.contains("M a.txt (restored)"), "{said}");
 }
+
+#[test]
+fn where_several_are_meant_the_option_that_is_named_is_there() {
+    let scratch = left();
+    scratch
+        .takeup(&["start", "t2", "--session", "s2", "--no-checks"])
+        .exits(0);
+    for words in [
+        &["next"][..],
+        &["evaluate"],
+        &["check", "--", "true"],
+        &["resume"],
+    ] {
+        let refused = scratch.takeup(words).exits(3);
+        let option = refused.stderr.split("--").nth(1).unwrap_or_default();
+        let option = option.split_whitespace().next().unwrap_or_default();
+        let help = scratch.takeup(&[words[0], "--help"]).exits(0).stdout;
+        assert!(
+            help.contains(&format!("--{option} ")),
+            "{words:?}: {}",
+            refused.stderr
+        );
+    }
+}

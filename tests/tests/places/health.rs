@@ -213,3 +213,52 @@ fn takeup_s_own_files_in_a_home_that_is_a_repository_are_no_content() {
     assert_eq!(scratch.git_in(&home, &["status", "--porcelain"]), "");
     assert_eq!(verdict(&scratch, &home), "resume-verification");
 }
+
+/// As a container, or `sudo` with `safe.directory`, leaves it.
+#[test]
+fn a_ledger_of_root_is_said_to_be_root_s() {
+    use std::os::unix::process::CommandExt as _;
+    let scratch = Scratch::new(PROGRAM);
+    leave(&scratch, &scratch.repo(), "task", "s1");
+    let state = scratch.repo().join(".git/takeup");
+    let give = |owner: &str, path: &Path| {
+        let given = Command::new("chown").args(["-R", owner]).arg(path).output();
+        given.is_ok_and(|output| output.status.success())
+    };
+    if !give("65534", &scratch.path()) {
+        println!("skipped: only root can give files away");
+        return;
+    }
+    let as_user = |words: &[&str]| {
+        let mut command = scratch.program_in(&scratch.repo());
+        takeup_tests::Ran::of(command.args(words).uid(65_534).output().unwrap())
+    };
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    as_user(&["inspect"]).exits(0);
+    for part in [
+        state.clone(),
+        state.join("journal.jsonl"),
+        state.join("repository-id"),
+    ] {
+        assert!(give("0", &part));
+        let doctor = as_user(&["doctor"]);
+        let said = one_line(&doctor.stdout);
+        assert!(said.contains("belongs to root"), "{part:?}: {said}");
+        assert!(said.contains("sudo chown -R 65534"), "{part:?}: {said}");
+        assert!(!said.contains("backup"), "{part:?}: {said}");
+        let fixed = as_user(&["doctor", "--fix", "--yes"]);
+        assert!(part.exists(), "{}", fixed.stdout);
+        let refused = as_user(&["start", "other", "--session", "s2"]);
+        assert_ne!(refused.code, 0, "{refused:?}");
+        assert!(give("65534", &state));
+        as_user(&["inspect"]).exits(0);
+    }
+    assert!(give("0", &state));
+    let refused = as_user(&["inspect"]).exits(1);
+    assert!(
+        refused.stderr.contains("belongs to root")
+            && refused.stderr.contains("sudo chown -R 65534"),
+        "{}",
+        refused.stderr
+    );
+}

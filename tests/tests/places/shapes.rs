@@ -209,3 +209,141 @@ fn what_git_says_of_a_repository_it_cannot_read_is_passed_on_whole() {
     let why = looked["data"]["incomplete"].as_str().unwrap();
     assert!(why.contains(index.to_str().unwrap()), "{why}");
 }
+
+#[test]
+fn the_ledger_is_no_content_where_the_git_folder_has_another_name() {
+    for linked in [false, true] {
+        let scratch = Scratch::new(PROGRAM);
+        let repo = scratch.repo();
+        let data = repo.join(".gitdata");
+        fs::rename(repo.join(".git"), &data).unwrap();
+        if linked {
+            fs::write(repo.join(".git"), "gitdir: .gitdata\n").unwrap();
+        }
+        let dress = |command: &mut Command| {
+            if !linked {
+                command.env("GIT_DIR", &data).env("GIT_WORK_TREE", &repo);
+            }
+        };
+        let takeup = |words: &[&str]| {
+            let mut command = scratch.program_in(&repo);
+            dress(&mut command);
+            takeup_tests::Ran::of(command.args(words).output().unwrap())
+        };
+        takeup(&["start", "t1", "--session", "s1"]).exits(0);
+        fs::write(repo.join("w.txt"), "work\n").unwrap();
+        takeup(&["save", "--session", "s1"]).exits(0);
+        takeup(&["note", "more in the journal", "--session", "s1"]).exits(0);
+        let seen = takeup(&["inspect", "--json"]).exits(0).json();
+        let verdict = &seen["data"]["candidates"][0]["verdict"];
+        assert_eq!(*verdict, "resume-verification", "{seen:#}");
+        takeup(&["resume", "t1", "--to", "s2", "--confirm"]).exits(0);
+        let seen = takeup(&["inspect", "--json"]).exits(0).json();
+        let verdict = &seen["data"]["candidates"][0]["verdict"];
+        assert_eq!(*verdict, "resume-verification", "{seen:#}");
+        // Git sees the same.
+        let mut git = Command::new("git");
+        scratch.dress(&mut git);
+        dress(&mut git);
+        let listed = git.args(["status", "--porcelain", "-uall"]);
+        let listed = listed.current_dir(&repo).output().unwrap();
+        let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+        assert!(
+            listed.contains("?? w.txt") && !listed.contains("takeup"),
+            "{listed}"
+        );
+    }
+}
+
+#[test]
+fn a_work_tree_of_the_repository_inside_it_is_named() {
+    let scratch = Scratch::new(PROGRAM);
+    leave(&scratch, &scratch.repo(), "t1", "s1");
+    scratch.git(&["worktree", "add", "-q", ".claude/worktrees/x", "-b", "x"]);
+    scratch.git(&["init", "-q", "other"]);
+    let other = scratch.repo().join("other");
+    scratch.git_in(&other, &["commit", "-q", "--allow-empty", "-m", "x"]);
+    let said = scratch.takeup(&["inspect"]).exits(0).stdout;
+    let lines: Vec<&str> = said.lines().map(str::trim).collect();
+    assert!(
+        lines.iter().any(|line| line.contains("x (worktree)")),
+        "{said}"
+    );
+    assert!(
+        lines.iter().any(|line| line.contains("other (nested)")),
+        "{said}"
+    );
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("a work tree of this repository lies inside"),
+        "{said}"
+    );
+    fs::remove_dir_all(&other).unwrap();
+    scratch.write(".git/info/exclude", ".claude/worktrees/\n");
+    assert_eq!(verdict(&scratch, &scratch.repo()), "resume-verification");
+}
+
+#[test]
+fn a_place_that_git_cannot_open_names_the_way_out() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.git(&["worktree", "add", "-q", "../it's w", "-b", "w"]);
+    let linked = scratch.path().join("it's w");
+    let moved = scratch.path().join("moved");
+    fs::rename(scratch.repo(), &moved).unwrap();
+    let refused = scratch.takeup_in(&linked, &["inspect"]).exits(1);
+    let command = refused.stderr.split("run in it: ").nth(1).unwrap();
+    let mut shell = Command::new("sh");
+    scratch.dress(&mut shell);
+    let mended = shell.args(["-c", command]).current_dir(&moved).output();
+    assert!(mended.unwrap().status.success(), "{}", refused.stderr);
+    scratch.takeup_in(&linked, &["inspect"]).exits(0);
+
+    scratch.git_in(&moved, &["config", "core.bare", "true"]);
+    let refused = scratch.takeup_in(&moved, &["inspect"]).exits(1);
+    assert!(
+        refused.stderr.contains("core.bare false"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
+fn a_locked_work_tree_that_is_not_there_is_waited_for() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.git(&["worktree", "add", "-q", "../disk", "-b", "disk"]);
+    let disk = scratch.path().join("disk");
+    leave(&scratch, &disk, "t1", "s1");
+    scratch.git(&[
+        "worktree",
+        "lock",
+        "../disk",
+        "--reason",
+        "on the portable disk",
+    ]);
+    let away = scratch.path().join("away");
+    fs::rename(&disk, &away).unwrap();
+    let said = scratch.takeup(&["inspect"]).exits(0).stdout;
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("locked: on the portable disk") && said.contains("when it is back"),
+        "{said}"
+    );
+    assert!(!said.contains("is gone"), "{said}");
+    let refused = scratch.takeup(&["start", "t1", "--session", "s2"]).exits(5);
+    assert!(
+        refused.stderr.contains("when it is back"),
+        "{}",
+        refused.stderr
+    );
+    fs::rename(&away, &disk).unwrap();
+    assert_eq!(verdict(&scratch, &disk), "resume-verification");
+}
+
+#[test]
+fn in_a_work_tree_without_a_task_no_move_is_confirmed() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.git(&["worktree", "add", "-q", "../w", "-b", "w"]);
+    leave(&scratch, &scratch.path().join("w"), "t1", "s1");
+    let said = scratch.takeup(&["init", "--moved"]).exits(0).stdout;
+    assert!(said.contains("no task was left at another place"), "{said}");
+}
