@@ -3,7 +3,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::boundary::Boundary;
-use crate::fingerprint::{Provenance, TreeRecord};
+use crate::fingerprint::{Provenance, ProvenanceEvent, TreeRecord};
 use crate::ids::{Fingerprint, RepositoryId, SessionRef, TaskId, WorktreeId};
 use crate::plan::Plan;
 use crate::process::ProcessIdentity;
@@ -67,6 +67,13 @@ pub struct Recorded {
 }
 
 impl Recorded {
+    /// Says that this content is what an agent's own store tells of: it was compared with that, and is equal.
+    #[must_use]
+    pub const fn imported(mut self) -> Self {
+        self.provenance.event = ProvenanceEvent::Import;
+        self
+    }
+
     /// Returns the fingerprint, if the look was complete.
     pub const fn fingerprint(&self) -> Option<&Fingerprint> {
         self.tree.fingerprint.as_ref()

@@ -230,6 +230,9 @@ impl Taking<'_> {
                 text::one_line(unknown, 600)
             ));
         }
+        for why in &resumed.not_applied {
+            printer::err(&not_applied(why));
+        }
         let mut reply = Reply::silent(Exit::Done);
         reply.code = Some(code);
         Ok(reply)
@@ -292,6 +295,14 @@ fn said(resumed: &Resumed) -> String {
     )
 }
 
+fn not_applied(why: &str) -> String {
+    format!(
+        "{} the agent's own files do not show it yet ({}); the next command of takeup that writes here tries again\n",
+        paint(printer::YELLOW, "warning:"),
+        text::one_line(why, 400)
+    )
+}
+
 fn reply(resumed: &Resumed) -> Reply {
     let summary = said(resumed);
     let mut out = format!("{summary}\n");
@@ -308,6 +319,9 @@ fn reply(resumed: &Resumed) -> Reply {
     }
     if let Some(unknown) = &resumed.liveness_unknown {
         out.push_str(&format!("  {}\n", text::one_line(unknown, 600)));
+    }
+    for why in &resumed.not_applied {
+        out.push_str(&not_applied(why));
     }
     out.push_str(
         "Taking up proves nothing: old runs of checks count only for their own content.\n",

@@ -197,7 +197,7 @@ pub(super) fn records(scene: &Scene<'_>, found: &mut Vec<Finding>) -> Option<Vie
                     text::count(undecided, "decision is", "decisions are")
                 ),
             )
-            .advice("the next command of takeup here shows them; if they stay, look at: git takeup show"),
+            .advice("the next command of takeup that writes here shows them; if they stay, their files are locked or cannot be written"),
         );
     }
     let now = scene.engine.clock.now();

@@ -111,6 +111,7 @@ pub fn finish(engine: &Engine<'_>, request: &FinishRequest) -> Result<Closed, En
         Ok(done) => done,
         Err(closed) => return Ok(closed),
     };
+    effects::settle_beside(engine, &site, &caller.actor());
     effects::mirror(engine, &site, &identity, &task);
     tidy(engine, &site);
     Ok(Closed {
@@ -352,6 +353,7 @@ pub fn abandon(engine: &Engine<'_>, request: &AbandonRequest) -> Result<Closed, 
         Ok((Some(transition), (next, entry.task.clone())))
     })?;
     let (identity, task) = committed.value;
+    effects::settle_beside(engine, &site, &caller.actor());
     effects::mirror(engine, &site, &identity, &task);
     tidy(engine, &site);
     Ok(Closed {

@@ -28,11 +28,23 @@ pub(super) fn decided(
         .collect()
 }
 
-/// Applies what was decided for this place and not yet applied. An effect that fails stays for the next call.
-pub(super) fn settle(engine: &Engine<'_>, site: &Site, actor: &Actor) -> Result<(), EngineError> {
+/// Applies what was decided for this place and not yet applied, beside another command: what fails stays for the next one.
+pub(super) fn settle_beside(engine: &Engine<'_>, site: &Site, actor: &Actor) {
+    if let Err(error) = settle(engine, site, actor) {
+        site.ledger.log(engine.clock, &format!("settle: {error}"));
+    }
+}
+
+/// Applies what was decided for this place and not yet applied. An effect that fails stays for the next call that writes;
+/// returned is, for each, whose files do not show it and why.
+pub(super) fn settle(
+    engine: &Engine<'_>,
+    site: &Site,
+    actor: &Actor,
+) -> Result<Vec<String>, EngineError> {
     let view = site.ledger.read()?;
     let root = text_of_path(&site.place().root);
-    let mut done = Vec::new();
+    let (mut done, mut failed) = (Vec::new(), Vec::new());
     for pending in view
         .state
         .pending
@@ -48,18 +60,22 @@ pub(super) fn settle(engine: &Engine<'_>, site: &Site, actor: &Actor) -> Result<
         };
         let applied = agent.apply(engine.env, site.place(), &pending.effect);
         // A conflict is final: somebody else decided there first, and trying again finds the same.
-        if matches!(applied, Ok(()) | Err(AgentError::Conflict { .. })) {
-            if let Err(error) = applied {
-                site.ledger
-                    .log(engine.clock, &format!("{}: {error}", pending.agent));
+        let over = matches!(applied, Ok(()) | Err(AgentError::Conflict { .. }));
+        if let Err(error) = applied {
+            let what = format!("{}: {error}", pending.agent);
+            site.ledger.log(engine.clock, &what);
+            if !over {
+                failed.push(what);
             }
+        }
+        if over {
             done.push(Change::Applied {
                 effect_id: pending.effect_id.clone(),
             });
         }
     }
     if done.is_empty() {
-        return Ok(());
+        return Ok(failed);
     }
     let at = engine.clock.now();
     site.ledger.transact(engine.clock, PATIENCE, |view| {
@@ -79,7 +95,7 @@ pub(super) fn settle(engine: &Engine<'_>, site: &Site, actor: &Actor) -> Result<
         });
         Ok::<_, EngineError>((transition, ()))
     })?;
-    Ok(())
+    Ok(failed)
 }
 
 /// Shows in the agents' own files how a task of the ledger stands. Best effort: nothing was promised to those files, and

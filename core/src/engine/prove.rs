@@ -120,6 +120,7 @@ pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, Engine
         evidence,
         review_id,
     } = committed.value;
+    effects::settle_beside(engine, &site, &caller.actor());
     if wrote {
         effects::mirror(engine, &site, &identity, &task);
     }
@@ -363,6 +364,7 @@ pub fn next(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineError>
 fn look_ahead(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineError> {
     let site = Site::open_used(engine)?;
     let caller = Caller::of(engine, which)?;
+    effects::settle_beside(engine, &site, &caller.actor());
     let identity = select::own_one(&site, &site.view.state, &caller, which.task.as_deref())?;
     let entry = entry_of(&site.view, &identity.task_id)?;
     let look = site.look(engine, false, false)?;
@@ -493,6 +495,7 @@ pub fn edit_plan(
         });
         Ok((transition, (task_id, plan)))
     })?;
+    effects::settle_beside(engine, &site, &caller.actor());
     Ok(committed.value)
 }
 
@@ -589,5 +592,6 @@ pub fn add_evidence(
         };
         Ok((Some(transition), evidence))
     })?;
+    effects::settle_beside(engine, &site, &caller.actor());
     Ok(committed.value)
 }

@@ -84,6 +84,9 @@ pub struct Resumed {
     /// up; an equal call later gives the same answer without it.
     #[serde(skip)]
     pub liveness_unknown: Option<String>,
+    /// What the agents' own files do not show yet, and why; the next call that writes tries again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_applied: Vec<String>,
     /// Always `evaluate`: taking up proves nothing.
     pub next: NextView,
     /// Something was written.
@@ -169,9 +172,10 @@ fn take_up(
                 SessionId::new(name.as_str())?,
             ));
         }
-        if let Some(answer) = attempt(engine, request, site, &mut caller, &look, &view, &mut begin)?
+        if let Some(mut answer) =
+            attempt(engine, request, site, &mut caller, &look, &view, &mut begin)?
         {
-            effects::settle(engine, site, &caller.actor())?;
+            answer.not_applied = effects::settle(engine, site, &caller.actor())?;
             return Ok(answer);
         }
     }
@@ -292,7 +296,7 @@ fn attempt(
             place: place.clone(),
             status: Status::VerificationRequired,
             base: if compatible {
-                source.base.clone().or_else(|| Some(now.clone()))
+                source.base.clone().or_else(|| Some(now.clone().imported()))
             } else {
                 Some(now.clone())
             },
@@ -355,6 +359,7 @@ fn attempt(
             },
             open_effects: candidate.open_effects.clone(),
             liveness_unknown: unknown_life(&candidate, &target).map(ToOwned::to_owned),
+            not_applied: Vec::new(),
             wrote,
         }
     }))
@@ -436,6 +441,7 @@ fn repeated(
         changes: None,
         open_effects: source.open_effects.clone(),
         liveness_unknown: None,
+        not_applied: Vec::new(),
         next: evaluate_next(identity),
         wrote: false,
     }))

@@ -631,7 +631,7 @@ fn decide_foreign(
         };
         Ok::<_, EngineError>((Some(transition), ()))
     })?;
-    effects::settle(engine, &site_used, &caller.actor())?;
+    effects::settle_beside(engine, &site_used, &caller.actor());
     let decision = Decision {
         approved: request.approve,
         by: request.by.clone(),

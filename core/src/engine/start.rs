@@ -169,6 +169,7 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
     })?;
     let wrote = committed.wrote;
     let (identity, task) = committed.value;
+    super::effects::settle_beside(engine, &site, &caller.actor());
     if wrote {
         super::effects::mirror(engine, &site, &identity, &task);
     }
@@ -339,6 +340,7 @@ pub fn save(engine: &Engine<'_>, request: &SaveRequest) -> Result<Saved, EngineE
         });
         Ok::<_, EngineError>((transition, saved))
     })?;
+    super::effects::settle_beside(engine, &site, &caller.actor());
     if committed.wrote {
         for (identity, _) in &committed.value {
             if let Some(entry) = site.view.state.tasks.get(&identity.task_id) {
@@ -468,5 +470,6 @@ pub fn add_note(
         };
         Ok::<_, EngineError>((Some(transition), (task_id, note)))
     })?;
+    super::effects::settle_beside(engine, &site, &caller.actor());
     Ok(committed.value)
 }

@@ -186,3 +186,79 @@ fn of_sixteen_takers_of_both_kinds_one_wins_and_both_records_name_it() {
         assert_eq!(left_over, Vec::<String>::new());
     }
 }
+
+/// What OpenCode++'s records could not be made to show is said, and shown by the next command that writes.
+#[test]
+fn what_its_records_do_not_show_is_said_and_shown_later() {
+    for later in [
+        &["note", "--task", "fix", "still at it"][..],
+        &["plan", "add", "true", "--session", "ses_new"],
+        &["next", "fix", "--session", "ses_new"],
+        &["save", "--session", "ses_new", "--agent", "opencode"],
+        &["evaluate", "fix", "--session", "ses_new"],
+        &[
+            "check",
+            "--session",
+            "ses_new",
+            "--agent",
+            "opencode",
+            "--",
+            "true",
+        ],
+        &["start", "something else"],
+    ] {
+        let scratch = scratch();
+        scratch.write("src/a", "changed");
+        let digest = digest(&scratch);
+        let mut left = identity(&scratch, "fix", "ses_old");
+        left["latestWorkingTreeFingerprint"] = digest.into();
+        left["status"] = "dirty".into();
+        left["updatedAt"] = takeup_core::time::Clock::now(&takeup_core::time::SystemClock)
+            .to_string()
+            .into();
+        put(&scratch, "task-identity-fix-ses-old.json", &left);
+        // In the place of the new record stands something that cannot be written.
+        let blocked = sidecar(&scratch).join("task-identity-fix-ses-new.json");
+        std::os::unix::fs::symlink("/dev/null", &blocked).unwrap();
+        let taken = scratch
+            .takeup(&[
+                "resume",
+                "fix",
+                "--to",
+                "ses_new",
+                "--agent",
+                "opencode",
+                "--confirm",
+                "--json",
+            ])
+            .exits(0)
+            .json();
+        let why = taken["data"]["notApplied"][0].as_str().unwrap();
+        assert!(why.contains("ses-new"), "{taken}");
+        assert_eq!(taken["data"]["verdict"], "resume-verification");
+        assert_eq!(
+            record(&scratch, "task-identity-fix-ses-old.json")["status"],
+            "dirty"
+        );
+        std::fs::remove_file(&blocked).unwrap();
+        let ran = scratch.takeup(later);
+        let old = record(&scratch, "task-identity-fix-ses-old.json");
+        assert_eq!(old["status"], "abandoned", "{later:?}: {ran:?}");
+        assert_eq!(old["resumedToSessionId"], "ses_new");
+        // The same call again gives the same answer.
+        let again = scratch
+            .takeup(&[
+                "resume",
+                "fix",
+                "--to",
+                "ses_new",
+                "--agent",
+                "opencode",
+                "--confirm",
+                "--json",
+            ])
+            .exits(0)
+            .json();
+        assert_eq!(again["data"]["verdict"], "resume-verification");
+    }
+}
