@@ -172,13 +172,7 @@ pub fn examine(engine: &Engine<'_>, complaints: &[String]) -> Vec<Finding> {
     machine::background(engine, &mut found);
     match Repository::discover(engine.env, &engine.env.cwd) {
         Ok(repository) => here(engine, &repository, &mut found),
-        Err(RepositoryError::NotARepository { start }) => found.push(Finding::ok(
-            "repository",
-            format!(
-                "{} is in no repository: nothing more to look at",
-                start.display()
-            ),
-        )),
+        Err(RepositoryError::NotARepository { start }) => found.push(place::none(&start)),
         Err(error) => {
             found.push(Finding::of("repository", Health::Fail, &error));
         }
@@ -189,7 +183,7 @@ pub fn examine(engine: &Engine<'_>, complaints: &[String]) -> Vec<Finding> {
 
 fn here(engine: &Engine<'_>, repository: &Repository, found: &mut Vec<Finding>) {
     let place = repository.place();
-    place::shape(repository, found);
+    let is_readable = place::shape(repository, found);
     let tokens = match tokens(place) {
         Ok(tokens) => tokens,
         Err(error) => {
@@ -211,6 +205,9 @@ fn here(engine: &Engine<'_>, repository: &Repository, found: &mut Vec<Finding>) 
         return;
     }
     machine::file_system(&place.state(), found);
+    if is_readable {
+        place::tree(engine, found);
+    }
     let Some(view) = ledger::records(&scene, found) else {
         return;
     };

@@ -427,11 +427,15 @@ fn outcome_row(outcome: &Outcome) -> Vec<String> {
 /// Says what is to be done by hand.
 fn by_hand_text<'a>(all: impl IntoIterator<Item = &'a ByHand>) -> String {
     let mut text = String::new();
+    let mut said = None;
     for what in all {
         if what.done {
             continue;
         }
-        if let Some(obstacle) = &what.obstacle {
+        if let Some(obstacle) = &what.obstacle
+            && said != Some(obstacle)
+        {
+            said = Some(obstacle);
             let _: std::fmt::Result = writeln!(text, "it does not run: {obstacle}");
         }
         for line in what.text().lines() {

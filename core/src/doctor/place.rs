@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::{Finding, Health, Remedy, Scene};
-use crate::engine::Engine;
+use crate::engine::{Engine, look_here};
 use crate::issue::IssueKind;
 use crate::ledger::View;
 use crate::repository::{Repository, RepositoryError, known_places, whereabouts};
@@ -58,22 +58,41 @@ pub(super) fn move_aside(path: &Path) -> Remedy {
     }
 }
 
-/// The shape of the repository, and who reads it.
-pub(super) fn shape(repository: &Repository, found: &mut Vec<Finding>) {
+/// What to do about what git itself cannot read.
+const ASK_GIT: &str = "see what git says: git status, and git fsck";
+
+/// No repository; or one in which git does not find what makes it one.
+pub(super) fn none(start: &Path) -> Finding {
+    let damaged = start
+        .ancestors()
+        .map(|folder| folder.join(".git"))
+        .find(|git| git.exists());
+    match damaged {
+        Some(git) => Finding::fail(
+            "repository",
+            format!(
+                "{} is there and is no repository: HEAD, objects or refs are missing or damaged",
+                git.display()
+            ),
+        )
+        .advice(ASK_GIT),
+        None => Finding::ok(
+            "repository",
+            format!(
+                "{} is in no repository: nothing more to look at",
+                start.display()
+            ),
+        ),
+    }
+}
+
+/// The shape of the repository, and who reads it. Returns whether its HEAD can be read.
+pub(super) fn shape(repository: &Repository, found: &mut Vec<Finding>) -> bool {
     let root = repository.place().root.display();
     let git = repository.git();
-    let read = git.head().and_then(|_| git.operation());
-    if let Err(error) = read {
-        let finding = Finding::of("repository", Health::Fail, &error);
-        found.push(if finding.advice.is_some() {
-            finding
-        } else {
-            finding.advice(format!(
-                "git itself cannot read it either: git status; the file is {}",
-                repository.place().git_dir.join("HEAD").display()
-            ))
-        });
-        return;
+    if let Err(error) = git.head().and_then(|_| git.operation()) {
+        found.push(with_advice(Finding::of("repository", Health::Fail, &error)));
+        return false;
     }
     found.push(match repository.fallback() {
         None => Finding::ok("repository", format!("{root}")),
@@ -81,6 +100,33 @@ pub(super) fn shape(repository: &Repository, found: &mut Vec<Finding>) {
             "repository",
             format!("{root}, read by the git program: libgit2 says {why}"),
         ),
+    });
+    true
+}
+
+fn with_advice(finding: Finding) -> Finding {
+    if finding.advice.is_some() {
+        finding
+    } else {
+        finding.advice(ASK_GIT)
+    }
+}
+
+/// Looks at the tree as every answer does: what cannot be seen whole equals nothing.
+pub(super) fn tree(engine: &Engine<'_>, found: &mut Vec<Finding>) {
+    found.push(match look_here(engine, false) {
+        Ok(look) => match look.record.incomplete {
+            None => Finding::ok("tree", "the tree can be seen whole"),
+            Some(why) => Finding::warn(
+                "tree",
+                format!(
+                    "the tree could not be seen whole, and so equals nothing that was left: {}",
+                    text::one_line(&why, 300)
+                ),
+            )
+            .advice(ASK_GIT),
+        },
+        Err(error) => with_advice(Finding::of("tree", Health::Fail, &error)),
     });
 }
 

@@ -17,6 +17,9 @@ use crate::repository::Place;
 /// The largest file of a manager that is read.
 const LARGEST: u64 = 4 << 20;
 
+/// Where generated parts of husky come from.
+const HUSKY_MAKES: &str = "; husky makes it where it is installed (npm install, or npx husky)";
+
 /// What a person has to do so that a hook runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -144,13 +147,18 @@ fn obstacle(hook: &Path, folder: &Path) -> Option<String> {
     let shown = hook.display();
     let Ok(meta) = std::fs::metadata(hook) else {
         let generated = if folder.ends_with(".husky/_") {
-            "; husky makes it where it is installed (npm install, or npx husky)"
+            HUSKY_MAKES
         } else {
             ""
         };
-        return Some(format!(
-            "git looks for the hook at {shown}, which is not there{generated}"
-        ));
+        return Some(if folder.is_dir() {
+            format!("git looks for the hook at {shown}, which is not there{generated}")
+        } else {
+            format!(
+                "git looks for hooks in {}, which is not there in this work tree{generated}",
+                folder.display()
+            )
+        });
     };
     if !meta.is_file() {
         return Some(format!("{shown} is no file"));
@@ -166,7 +174,7 @@ fn obstacle(hook: &Path, folder: &Path) -> Option<String> {
         .map(|(_, name)| folder.join(name))?;
     (!needed.is_file()).then(|| {
         format!(
-            "{shown} needs {}, which is not there; husky makes it where it is installed (npm install, or npx husky)",
+            "{shown} needs {}, which is not there{HUSKY_MAKES}",
             needed.display()
         )
     })

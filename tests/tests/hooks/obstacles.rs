@@ -337,18 +337,38 @@ fn a_hook_of_ours_that_a_manager_renamed_is_taken_out_too() {
 fn a_head_that_cannot_be_read_and_a_place_that_cannot_be_written_are_named() {
     use std::os::unix::process::CommandExt as _;
     let scratch = installed();
-    let head = scratch.repo().join(".git/HEAD");
-    let before = fs::read(&head).unwrap();
-    fs::write(&head, "").unwrap();
-    let failed = scratch.takeup(&["inspect"]).exits(1);
-    let said =
-        doctor(&scratch, "repository").unwrap_or_else(|| panic!("inspect: {}", failed.stderr));
-    assert!(
-        said.contains("git status") || said.contains("HEAD"),
-        "{said}"
-    );
-    fs::write(&head, before).unwrap();
-    assert_eq!(doctor(&scratch, "repository"), None);
+    let git = scratch.repo().join(".git");
+    assert_eq!(doctor(&scratch, "tree"), None);
+    for (file, content, check) in [
+        ("HEAD", Some(""), "repository"),
+        (
+            "refs/heads/main",
+            Some("1111111111111111111111111111111111111111\n"),
+            "tree",
+        ),
+        ("HEAD", None, "repository"),
+        ("refs/heads/main", Some(""), "repository"),
+        ("index", Some("garbage"), "tree"),
+    ] {
+        let file = git.join(file);
+        let before = fs::read(&file).unwrap();
+        match content {
+            Some(content) => fs::write(&file, content).unwrap(),
+            None => fs::remove_file(&file).unwrap(),
+        }
+        // The judge: nothing can be said of a tree that git cannot read.
+        let judge = scratch.git_may_fail(&scratch.repo(), &["diff", "--cached", "HEAD"]);
+        assert!(!judge.status.success(), "{}", file.display());
+        let said = doctor(&scratch, check);
+        assert!(
+            said.as_ref()
+                .is_some_and(|said| said.contains("git status") || said.contains("git fsck")),
+            "{}: {said:?}",
+            file.display()
+        );
+        fs::write(&file, before).unwrap();
+        assert_eq!(doctor(&scratch, check), None);
+    }
 
     let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
     if !root {
