@@ -1,9 +1,11 @@
 //! Changes to other people's files: planned as edits that can be shown, applied atomically, put back byte for byte.
+mod form;
 mod registry;
 
 use std::path::PathBuf;
 
-pub use registry::{Done, IntegrationError, damaged, install, uninstall};
+pub use form::{in_form_of, without_mark};
+pub use registry::{Done, IntegrationError, damaged, edited_since, install, uninstall};
 
 use serde::{Deserialize, Serialize};
 

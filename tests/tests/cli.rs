@@ -333,3 +333,27 @@ fn a_hand_over_goes_where_it_is_said() {
     assert!(printed.stdout.contains("Fix it"), "{printed:?}");
     assert!(!scratch.repo().join("-").exists());
 }
+
+#[test]
+fn what_install_cannot_mend_is_no_advice() {
+    let scratch = Scratch::new(PROGRAM);
+    let settings = scratch.home().join(".claude/settings.json");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    let install = ["agents", "install", "claude-code", "--user"];
+    scratch.takeup(&install).exits(0);
+    let ours = std::fs::read_to_string(&settings).unwrap();
+    for broken in ["{ broken".to_owned(), format!("{ours} and more")] {
+        std::fs::write(&settings, broken).unwrap();
+        scratch.takeup(&install).exits(1);
+        let found = scratch.takeup(&["doctor", "--json"]).json();
+        let about: Vec<&serde_json::Value> = found["data"]["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|finding| finding["check"] == "agent-claude-code")
+            .collect();
+        assert_eq!(about.len(), 1, "{about:?}");
+        let advice = about[0]["advice"].as_str().unwrap();
+        assert!(advice.starts_with("mend or move that file"), "{advice}");
+    }
+}

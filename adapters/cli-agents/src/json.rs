@@ -5,7 +5,7 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstObject, CstRootNode};
 use takeup_core::agent::AgentError;
 use takeup_core::files::read_bounded;
-use takeup_core::integration::{Edit, EditPlan};
+use takeup_core::integration::{Edit, EditPlan, Scope, in_form_of, without_mark};
 use takeup_core::issue::{Issue, IssueKind};
 
 /// The largest settings file that is read, in bytes: Claude Code keeps its projects' state in one of them.
@@ -35,15 +35,30 @@ pub(crate) struct Present {
 }
 
 impl Present {
-    /// Reads `root/path`; fails where a link stands on the way below `root`, since what is written would land elsewhere.
-    pub(crate) fn read(root: &Path, path: &Path) -> Result<Self, AgentError> {
+    /// Reads `root/path`. The user's own settings may lie behind a link, as those who keep them in a folder of their own have
+    /// it: then the file itself is read and edited, and the link stays one. Inside a project a link fails, since it came
+    /// with the repository and what is written would land elsewhere.
+    pub(crate) fn read(root: &Path, path: &Path, scope: &Scope) -> Result<Self, AgentError> {
+        if *scope == Scope::User
+            && let Ok(path) = std::fs::canonicalize(root.join(path))
+        {
+            let before = read_bounded(&path, LIMIT).map_err(AgentError::Damaged)?;
+            return Ok(Self { path, before });
+        }
         let mut joined = root.to_path_buf();
         for part in path.components() {
             if let Component::Normal(name) = part {
                 joined.push(name);
             }
             if std::fs::symlink_metadata(&joined).is_ok_and(|meta| meta.is_symlink()) {
-                let why = "a link stands here; nothing is written through it";
+                let why = match scope {
+                    Scope::User => {
+                        "a link to nothing stands here; make what it names, or remove it"
+                    }
+                    Scope::Project { .. } => {
+                        "a link stands here, and nothing is written through it; put what it names in its place, or install for the user with --user"
+                    }
+                };
                 return Err(AgentError::Damaged(Issue::new(
                     joined,
                     IssueKind::Symlink,
@@ -65,7 +80,8 @@ impl Present {
         };
         let text =
             String::from_utf8(bytes.clone()).map_err(|error| self.damaged(error.to_string()))?;
-        Ok(Some(text).filter(|text| !text.trim().is_empty()))
+        let text = without_mark(&text);
+        Ok(Some(text.to_owned()).filter(|text| !text.trim().is_empty()))
     }
 
     /// An error about this file.
@@ -90,7 +106,13 @@ impl Present {
 
     /// Adds the edit to a plan; nothing where nothing would change.
     pub(crate) fn put(self, after: Option<String>, mode: u32, plan: &mut EditPlan) {
-        let after = after.map(String::into_bytes);
+        let before = self.before.as_deref().map(String::from_utf8_lossy);
+        let after = after
+            .map(|after| match before {
+                Some(before) => in_form_of(&before, &after),
+                None => after,
+            })
+            .map(String::into_bytes);
         if self.before != after {
             plan.edits.push(Edit {
                 path: self.path,

@@ -12,7 +12,7 @@
 //! | `openclaw` | `openclaw.json` in its state folder | – |
 use std::path::{Path, PathBuf};
 
-use jsonc_parser::cst::CstInputValue;
+use jsonc_parser::cst::{CstInputValue, CstObject};
 use takeup_core::agent::{Agent, AgentError, Detection};
 use takeup_core::env::Env;
 use takeup_core::ids::AgentId;
@@ -106,6 +106,8 @@ impl Agent for McpEntries {
             .into_iter()
             .filter(|client| target(client, env, &Scope::User).is_ok())
             .filter(|client| target(client, env, scope).is_ok())
+            // An entry of that name that is the user's own is neither ours nor missing.
+            .filter(|client| !is_theirs(client, env, scope).unwrap_or(false))
             .map(|client| (client, mcp_entry_state(client, env, scope)))
             .collect();
         let missing: Vec<&str> = states
@@ -154,7 +156,7 @@ enum Form {
 /// Plans the entry of one client. Changes nothing.
 pub fn mcp_entry_plan(client: &str, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
     let target = target(client, env, scope)?;
-    let file = Present::read(&target.base, &target.file)?;
+    let file = Present::read(&target.base, &target.file, scope)?;
     let mut plan = EditPlan::default();
     let after = if target.form == Form::Codex {
         let mut document = toml(&file)?;
@@ -193,7 +195,7 @@ pub fn mcp_entry_plan(client: &str, env: &Env, scope: &Scope) -> Result<EditPlan
 /// Plans its removal: only an entry that runs our program, and the file where it holds nothing else.
 pub fn mcp_entry_removal(client: &str, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
     let target = target(client, env, scope)?;
-    let file = Present::read(&target.base, &target.file)?;
+    let file = Present::read(&target.base, &target.file, scope)?;
     let mut plan = EditPlan::default();
     let Some(text) = file.text()? else {
         return Ok(plan);
@@ -222,9 +224,11 @@ pub fn mcp_entry_removal(client: &str, env: &Env, scope: &Scope) -> Result<EditP
         document.to_string()
     } else {
         file.edited(|top| {
-            let mut path = target.path.to_vec();
-            path.push(NAME);
-            remove(top, &path);
+            if entry_text(top, target.path).is_some_and(|text| text.contains(PROGRAM)) {
+                let mut path = target.path.to_vec();
+                path.push(NAME);
+                remove(top, &path);
+            }
             Ok(())
         })?
     };
@@ -244,6 +248,35 @@ pub fn mcp_entry_state(client: &str, env: &Env, scope: &Scope) -> IntegrationSta
             what: error.to_string(),
         },
     }
+}
+
+/// Tells whether a client has an entry of our name that does not run our program.
+fn is_theirs(client: &str, env: &Env, scope: &Scope) -> Result<bool, AgentError> {
+    let target = target(client, env, scope)?;
+    let file = Present::read(&target.base, &target.file, scope)?;
+    let mut found = None;
+    if target.form == Form::Codex {
+        let document = toml(&file)?;
+        let servers = document.get("mcp_servers").and_then(Item::as_table_like);
+        found = servers
+            .and_then(|servers| servers.get(NAME))
+            .map(ToString::to_string);
+    } else {
+        file.edited(|top| {
+            found = entry_text(top, target.path);
+            Ok(())
+        })?;
+    }
+    Ok(found.is_some_and(|text| !text.contains(PROGRAM)))
+}
+
+/// Returns the text of the entry of our name.
+fn entry_text(top: &CstObject, path: &[&str]) -> Option<String> {
+    let mut parent = top.clone();
+    for name in path {
+        parent = parent.object_value(name)?;
+    }
+    Some(parent.get(NAME)?.to_string())
 }
 
 fn toml(file: &Present) -> Result<DocumentMut, AgentError> {

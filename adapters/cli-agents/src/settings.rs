@@ -85,14 +85,14 @@ pub(crate) fn state(client: &Client, env: &Env, scope: &Scope) -> IntegrationSta
 
 fn present(client: &Client, env: &Env, scope: &Scope) -> Result<Present, AgentError> {
     match scope {
-        Scope::Project { root } => Present::read(root, Path::new(client.project_settings)),
+        Scope::Project { root } => Present::read(root, Path::new(client.project_settings), scope),
         Scope::User => {
             let home = client.home(env).filter(|home| home.is_dir());
             let home = home.ok_or_else(|| AgentError::NotInstalled {
                 agent: client.name,
                 why: format!("there is no ~/{}", client.home_folder),
             })?;
-            Present::read(&home, Path::new(client.user_settings))
+            Present::read(&home, Path::new(client.user_settings), scope)
         }
     }
 }

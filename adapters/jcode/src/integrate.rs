@@ -10,7 +10,7 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use takeup_core::agent::AgentError;
 use takeup_core::env::Env;
-use takeup_core::integration::{Edit, EditPlan, IntegrationState, Scope};
+use takeup_core::integration::{Edit, EditPlan, IntegrationState, Scope, in_form_of};
 use takeup_core::issue::{Issue, IssueKind};
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
@@ -156,6 +156,10 @@ fn push(
     before: Option<Vec<u8>>,
     after: Option<Vec<u8>>,
 ) {
+    let after = match (&before, after) {
+        (Some(before), Some(after)) => Some(in_form(before, after)),
+        (_, after) => after,
+    };
     if before != after {
         plan.edits.push(Edit {
             path,
@@ -163,6 +167,14 @@ fn push(
             after,
             mode: 0o600,
         });
+    }
+}
+
+/// Leaves the ends of lines and a byte order mark as they were; nobody but us writes the skill.
+fn in_form(before: &[u8], after: Vec<u8>) -> Vec<u8> {
+    match (std::str::from_utf8(before), std::str::from_utf8(&after)) {
+        (Ok(before), Ok(text)) => in_form_of(before, text).into_bytes(),
+        _ => after,
     }
 }
 

@@ -8,7 +8,7 @@ use takeup_core::agent::{Agent, AgentError, Detection};
 use takeup_core::env::Env;
 use takeup_core::files::read_bounded;
 use takeup_core::ids::AgentId;
-use takeup_core::integration::{Edit, EditPlan, IntegrationState, Scope};
+use takeup_core::integration::{Edit, EditPlan, IntegrationState, Scope, edited_since};
 use takeup_core::issue::{Issue, IssueKind};
 
 /// The skill's name, and that of its folder.
@@ -244,6 +244,26 @@ impl Skills {
     }
 }
 
+impl Skills {
+    /// Leaves out what somebody edited since it was installed.
+    fn without_edited(self, mut plan: EditPlan, env: &Env, scope: &Scope) -> EditPlan {
+        let id = self.id();
+        let (edited, edits): (Vec<Edit>, Vec<Edit>) = plan
+            .edits
+            .into_iter()
+            .partition(|edit| edit.before.is_some() && edited_since(env, &id, scope, edit));
+        plan.edits = edits;
+        let kept = |edit: &Edit| {
+            format!(
+                "{} was edited since it was installed and is left; remove it to be without your changes",
+                edit.path.display()
+            )
+        };
+        plan.notes.extend(edited.iter().map(kept));
+        plan
+    }
+}
+
 impl Agent for Skills {
     fn id(&self) -> AgentId {
         #[expect(clippy::expect_used, reason = "the constant is a slug")]
@@ -259,11 +279,13 @@ impl Agent for Skills {
     }
 
     fn install(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
-        plan(&Self::root(env, scope)?)
+        let plan = plan(&Self::root(env, scope)?)?;
+        Ok(self.without_edited(plan, env, scope))
     }
 
     fn uninstall(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
-        unplan(&Self::root(env, scope)?)
+        let plan = unplan(&Self::root(env, scope)?)?;
+        Ok(self.without_edited(plan, env, scope))
     }
 
     fn integration(&self, env: &Env, scope: &Scope) -> IntegrationState {
@@ -274,7 +296,7 @@ impl Agent for Skills {
 /// Plans the two copies in a repository. Changes nothing.
 pub fn plan(root: &Path) -> Result<EditPlan, AgentError> {
     let mut plan = EditPlan::default();
-    for folder in REPOSITORY_FOLDERS {
+    for folder in folders(root) {
         put(root, Path::new(folder), &mut plan)?;
     }
     Ok(plan)
@@ -283,7 +305,7 @@ pub fn plan(root: &Path) -> Result<EditPlan, AgentError> {
 /// Plans their removal: only what is ours, as far as it was not edited.
 pub fn unplan(root: &Path) -> Result<EditPlan, AgentError> {
     let mut plan = EditPlan::default();
-    for folder in REPOSITORY_FOLDERS {
+    for folder in folders(root) {
         take(root, Path::new(folder), &mut plan)?;
     }
     Ok(plan)
@@ -291,31 +313,65 @@ pub fn unplan(root: &Path) -> Result<EditPlan, AgentError> {
 
 /// Looks at the two copies.
 pub fn state(root: &Path) -> IntegrationState {
-    let states = REPOSITORY_FOLDERS.map(|folder| state_of(root, Path::new(folder)));
+    let folders = folders(root);
+    let states: Vec<IntegrationState> = folders
+        .iter()
+        .map(|folder| state_of(root, Path::new(folder)))
+        .collect();
     if states
         .iter()
         .all(|state| *state == IntegrationState::Absent)
     {
         return IntegrationState::Absent;
     }
-    let outdated =
-        states
-            .into_iter()
-            .zip(REPOSITORY_FOLDERS)
-            .find_map(|(state, folder)| match state {
-                IntegrationState::Outdated { what } => Some(what),
-                IntegrationState::Absent => Some(format!("{folder} is missing")),
-                IntegrationState::Installed => None,
-            });
+    let outdated = states
+        .into_iter()
+        .zip(folders)
+        .find_map(|(state, folder)| match state {
+            IntegrationState::Outdated { what } => Some(what),
+            IntegrationState::Absent => Some(format!("{folder} is missing")),
+            IntegrationState::Installed => None,
+        });
     outdated.map_or(IntegrationState::Installed, |what| {
         IntegrationState::Outdated { what }
+    })
+}
+
+/// Returns the folders of the copies: one that is another name of the other, by a link, is the same copy.
+fn folders(root: &Path) -> Vec<&'static str> {
+    let is_plain = |folder: &str| below(root, Path::new(folder)).is_ok();
+    let is_other_name = |folder: &str| {
+        !is_plain(folder)
+            && REPOSITORY_FOLDERS
+                .iter()
+                .any(|other| is_plain(other) && real(&root.join(other)) == real(&root.join(folder)))
+    };
+    REPOSITORY_FOLDERS
+        .into_iter()
+        .filter(|folder| !is_other_name(folder))
+        .collect()
+}
+
+/// Returns where a path really leads, as far as it is there; what is not there yet follows as it is.
+fn real(path: &Path) -> Option<PathBuf> {
+    path.ancestors().find_map(|above| {
+        let real = std::fs::canonicalize(above).ok()?;
+        Some(real.join(path.strip_prefix(above).ok()?))
     })
 }
 
 /// Adds the edits that put the skill into `root/folder`.
 pub(crate) fn put(root: &Path, folder: &Path, plan: &mut EditPlan) -> Result<(), AgentError> {
     for (path, after, before) in present(root, folder)? {
-        if before.as_deref() != Some(after.0.as_slice()) {
+        if let Some(before) = &before
+            && *before != after.0
+            && !is_ours(&path, before)
+        {
+            plan.notes.push(format!(
+                "{} is there and is not takeup's; it is left: move it away and install again",
+                path.display()
+            ));
+        } else if before.as_deref() != Some(after.0.as_slice()) {
             plan.edits.push(Edit {
                 path,
                 before,
@@ -400,7 +456,7 @@ pub(crate) fn below(root: &Path, path: &Path) -> Result<PathBuf, AgentError> {
             return Err(AgentError::Damaged(Issue::new(
                 joined,
                 IssueKind::Symlink,
-                "a link stands here; nothing is written through it",
+                "a link stands here, and nothing is written through it; put the folder it names in its place",
             )));
         }
     }

@@ -1,6 +1,6 @@
 //! What was dropped in for agents, and sessions that live and say nothing.
 use super::{Finding, Scene};
-use crate::agent::SessionQuery;
+use crate::agent::{Agent, AgentError, SessionQuery};
 use crate::engine::Engine;
 use crate::integration::{self, IntegrationState, Scope};
 use crate::ledger::View;
@@ -28,24 +28,37 @@ pub(super) fn integrations(engine: &Engine<'_>, found: &mut Vec<Finding>) {
             continue;
         }
         let mut installed = false;
+        let mut differs = false;
         for scope in &scopes {
+            let user = if *scope == Scope::User { " --user" } else { "" };
+            let install = format!("git takeup agents install {}{user}", agent.id());
             match agent.integration(engine.env, scope) {
                 IntegrationState::Absent => {}
                 IntegrationState::Installed => installed = true,
                 IntegrationState::Outdated { what } => {
-                    installed = true;
-                    found.push(
-                        Finding::warn(
-                            check.clone(),
-                            format!(
-                                "{}: what was dropped in is out of date: {what}",
-                                agent.name()
-                            ),
-                        )
-                        .advice(format!("git takeup agents install {}", agent.id())),
-                    );
+                    differs = true;
+                    // To install again is no advice where that would fail, too.
+                    found.push(match agent.install(engine.env, scope) {
+                        Ok(_) => {
+                            let what = format!("what was dropped in is out of date: {what}");
+                            Finding::warn(check.clone(), format!("{}: {what}", agent.name()))
+                                .advice(install)
+                        }
+                        Err(error) => not_editable(check.clone(), &**agent, &error, &install),
+                    });
                 }
             }
+        }
+        if differs {
+            continue;
+        }
+        let install = format!("git takeup agents install {}", agent.id());
+        if !installed
+            && let Err(error @ AgentError::Damaged(_)) = agent.install(engine.env, &Scope::User)
+        {
+            let install = format!("{install} --user");
+            found.push(not_editable(check, &**agent, &error, &install));
+            continue;
         }
         found.push(if installed {
             Finding::ok(check, format!("{} is integrated", agent.name()))
@@ -54,12 +67,15 @@ pub(super) fn integrations(engine: &Engine<'_>, found: &mut Vec<Finding>) {
                 check,
                 format!("{} is installed and not integrated", agent.name()),
             )
-            .advice(format!(
-                "so that it records by itself: git takeup agents install {}",
-                agent.id()
-            ))
+            .advice(format!("so that it records by itself: {install}"))
         });
     }
+}
+
+/// Says that an agent's settings are in no state to be edited: what an installation would fail with, too.
+fn not_editable(check: String, agent: &dyn Agent, error: &AgentError, install: &str) -> Finding {
+    let what = format!("{}: its settings cannot be edited: {error}", agent.name());
+    Finding::warn(check, what).advice(format!("mend or move that file, then: {install}"))
 }
 
 /// Sessions that live here while no hook of ours has spoken: nothing is recorded of them.

@@ -222,6 +222,18 @@ pub fn uninstall(
     Ok(done)
 }
 
+/// Tells whether a file that was installed does not hold any more what was put there: somebody edited it since. Nothing is
+/// known of a file that was not installed from here.
+pub fn edited_since(env: &Env, agent: &AgentId, scope: &Scope, edit: &Edit) -> bool {
+    let name = text_of_path(&edit.path);
+    folder(env, agent, scope)
+        .and_then(|folder| read(&folder))
+        .is_ok_and(|manifest| {
+            let kept = manifest.files.iter().find(|kept| kept.path == name);
+            kept.is_some_and(|kept| kept.after != edit.before.as_deref().map(digest))
+        })
+}
+
 /// Returns the records of what was there before integrations that cannot be read. Changes nothing.
 pub fn damaged(env: &Env) -> Vec<Issue> {
     let Some(all) = state_dir(env).map(|state| state.join("installed")) else {

@@ -179,3 +179,88 @@ fn all_entries_at_once_are_of_installed_clients_only() {
         Err(AgentError::NotInstalled { .. })
     ));
 }
+
+#[test]
+fn the_ends_of_lines_and_the_mark_stay() {
+    let (home, env) = home();
+    for (client, file, text) in [
+        (
+            "codex",
+            ".codex/config.toml",
+            "# mine\r\nmodel = \"gpt\"\r\n\r\n[mcp_servers.other]\r\ncommand = 'x'\r\n",
+        ),
+        ("codex", ".codex/config.toml", "\u{feff}model = \"gpt\"\n"),
+        (
+            "claude-code",
+            ".claude.json",
+            "\u{feff}{\r\n  \"numStartups\": 3,\r\n  \"mcpServers\": {\r\n    \"other\": {}\r\n  }\r\n}\r\n",
+        ),
+    ] {
+        let path = home.path().join(file);
+        write_atomic(&path, text.as_bytes(), 0o600).unwrap();
+        apply(&mcp_entry_plan(client, &env, &Scope::User).unwrap());
+        let with = std::fs::read_to_string(&path).unwrap();
+        assert!(with.contains("git-takeup"), "{with:?}");
+        assert_eq!(with.starts_with('\u{feff}'), text.starts_with('\u{feff}'));
+        let bare = with.matches('\n').count() - with.matches("\r\n").count();
+        assert!(!text.contains('\r') || bare == 0, "{with:?}");
+        // Somebody writes in between, so that our part alone is taken out.
+        apply(&mcp_entry_removal(client, &env, &Scope::User).unwrap());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "{client}");
+    }
+}
+
+#[test]
+fn the_user_s_own_link_stays_a_link_and_a_repository_s_leads_nowhere() {
+    let (home, env) = home();
+    let kept = home.path().join("dotfiles.json");
+    write_atomic(&kept, b"{}\n", 0o600).unwrap();
+    let link = home.path().join(".cursor/mcp.json");
+    std::os::unix::fs::symlink(&kept, &link).unwrap();
+    let plan = mcp_entry_plan("cursor", &env, &Scope::User).unwrap();
+    assert_eq!(plan.edits[0].path, std::fs::canonicalize(&kept).unwrap());
+    apply(&plan);
+    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(
+        mcp_entry_state("cursor", &env, &Scope::User),
+        IntegrationState::Installed
+    );
+    std::fs::remove_file(&kept).unwrap();
+    let dangling = mcp_entry_plan("cursor", &env, &Scope::User).unwrap_err();
+    assert!(
+        dangling.to_string().contains("a link to nothing"),
+        "{dangling}"
+    );
+
+    let root = home.path().join("repo");
+    std::os::unix::fs::symlink(&link, root.join(".mcp.json")).unwrap();
+    let refused = mcp_entry_plan("claude-code", &env, &Scope::Project { root }).unwrap_err();
+    assert!(matches!(refused, AgentError::Damaged(_)), "{refused}");
+}
+
+#[test]
+fn an_entry_of_that_name_that_is_the_user_s_own_stays() {
+    let (home, env) = home();
+    for client in CLIENTS {
+        apply(&mcp_entry_plan(client, &env, &Scope::User).unwrap());
+    }
+    // Its file names our program elsewhere, too.
+    let own =
+        "{\"mcpServers\":{\"takeup\":{\"command\":\"mine\"}},\"hooks\":\"git-takeup hook\"}\n";
+    let path = home.path().join(".gemini/settings.json");
+    write_atomic(&path, own.as_bytes(), 0o600).unwrap();
+    let codex = "[mcp_servers.takeup]\ncommand = \"mine\"\n";
+    let toml = home.path().join(".codex/config.toml");
+    write_atomic(&toml, codex.as_bytes(), 0o600).unwrap();
+    assert_eq!(
+        McpEntries.integration(&env, &Scope::User),
+        IntegrationState::Installed
+    );
+    apply(&McpEntries.uninstall(&env, &Scope::User).unwrap());
+    assert_eq!(
+        McpEntries.integration(&env, &Scope::User),
+        IntegrationState::Absent
+    );
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), own);
+    assert_eq!(std::fs::read_to_string(&toml).unwrap(), codex);
+}

@@ -192,3 +192,26 @@ fn an_import_of_other_settings_is_not_prevented() {
     );
     assert!(plan.notes.iter().any(|note| note.contains("mcp.json")));
 }
+
+#[test]
+fn the_ends_of_lines_and_the_mark_stay() {
+    for config in [
+        "# mine\r\n[display]\r\nexternal_sessions = false\r\n",
+        "\u{feff}[hooks]\nturn_start = \"other\"\n",
+    ] {
+        let (_folder, home, env) = home(&[("config.toml", config)]);
+        apply(&install(&home, &env, &Scope::User).unwrap());
+        let with = text(&home, "config.toml");
+        assert!(
+            with.contains("git-takeup")
+                && with.starts_with('\u{feff}') == config.starts_with('\u{feff}'),
+            "{with:?}"
+        );
+        let bare = with.matches('\n').count() - with.matches("\r\n").count();
+        assert!(!config.contains('\r') || bare == 0, "{with:?}");
+        apply(&uninstall(&home, &Scope::User).unwrap());
+        let left = text(&home, "config.toml");
+        assert!(left.starts_with(config), "{left:?}");
+        assert_eq!(left.contains("\r\n"), config.contains('\r'));
+    }
+}

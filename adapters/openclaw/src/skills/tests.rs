@@ -297,3 +297,64 @@ fn nothing_is_written_through_a_link() {
         matches!(plan(folder.path()), Err(AgentError::Damaged(issue)) if issue.kind == IssueKind::Symlink)
     );
 }
+
+#[test]
+fn two_names_of_one_folder_are_one_copy() {
+    for (link, target) in [
+        (".claude/skills", "../.agents/skills"),
+        (".claude", ".agents"),
+        (".agents", ".claude"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        for folder in match link {
+            ".agents" => &[".claude/skills"][..],
+            ".claude" => &[".agents/skills"],
+            _ => &[".agents/skills", ".claude"],
+        } {
+            std::fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        std::os::unix::fs::symlink(target, root.join(link)).unwrap();
+        assert_eq!(state(root), IntegrationState::Absent, "{link}");
+        let first = plan(root).unwrap();
+        assert_eq!(first.edits.len(), files().len(), "{link}");
+        apply(&first);
+        assert_eq!(state(root), IntegrationState::Installed, "{link}");
+        for name in REPOSITORY_FOLDERS {
+            assert!(root.join(name).join("SKILL.md").exists());
+        }
+        apply(&unplan(root).unwrap());
+        assert_eq!(state(root), IntegrationState::Absent, "{link}");
+    }
+}
+
+#[test]
+fn what_the_user_wrote_is_kept_and_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("repo");
+    let own = root.join(".claude/skills/takeup/SKILL.md");
+    put_file(&own, b"---\nname: other\n---\nmine\n", 0o644);
+    let env = Env::of([("TAKEUP_HOME", folder.path().join("state"))], "/");
+    let scope = Scope::Project { root: root.clone() };
+    let plan = Skills.install(&env, &scope).unwrap();
+    assert_eq!(plan.notes.len(), 1, "{:?}", plan.notes);
+    takeup_core::integration::install(&env, &Skills.id(), &scope, &plan).unwrap();
+    assert!(std::fs::read_to_string(&own).unwrap().contains("mine"));
+
+    // Ours, and changed by the user since.
+    let ours = root.join(".agents/skills/takeup/SKILL.md");
+    let mut text = std::fs::read_to_string(&ours).unwrap();
+    text.push_str("and mine\n");
+    put_file(&ours, text.as_bytes(), 0o644);
+    for plan in [
+        Skills.install(&env, &scope).unwrap(),
+        Skills.uninstall(&env, &scope).unwrap(),
+    ] {
+        assert!(plan.edits.iter().all(|edit| edit.path != ours));
+        let said = plan.notes.iter().any(|note| note.contains("was edited"));
+        assert!(said, "{:?}", plan.notes);
+    }
+    let plan = Skills.uninstall(&env, &scope).unwrap();
+    takeup_core::integration::uninstall(&env, &Skills.id(), &scope, &plan).unwrap();
+    assert_eq!(std::fs::read_to_string(&ours).unwrap(), text);
+}
