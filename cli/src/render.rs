@@ -262,7 +262,7 @@ pub(crate) fn changed_line(changed: &Changed) -> String {
     } else {
         ", outside the boundary"
     };
-    let note = paint(DIM, format!("({}{outside})", changed.place.code()));
+    let note = paint(DIM, format!("({}{outside})", changed.place.words()));
     format!(
         "{verb} {} {note}",
         cut(

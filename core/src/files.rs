@@ -55,7 +55,10 @@ impl Explain for FileError {
                 "the file system is mounted read-only: looking works, recording does not"
                     .to_owned(),
             ),
-            "file-permission" => Some("check who owns the file and its permissions".to_owned()),
+            "file-permission" => Some(match foreign_owner(&self.path) {
+                Some((path, owner)) => format!("{} belongs to {owner}", path.display()),
+                None => "check who owns the file and its permissions".to_owned(),
+            }),
             "disk-full" => Some("free some space and try again; nothing was changed".to_owned()),
             _ => None,
         }
@@ -103,22 +106,24 @@ pub fn foreign(issue: Issue) -> Issue {
     if issue.kind != IssueKind::Unreadable {
         return issue;
     }
-    let own = rustix::process::geteuid().as_raw();
-    let theirs = [Some(issue.path.as_path()), issue.path.parent()]
-        .into_iter()
-        .flatten()
-        .find_map(|path| {
-            let owner = std::fs::symlink_metadata(path).ok()?.uid();
-            (owner != own).then(|| (path.to_path_buf(), owner))
-        });
-    match theirs {
+    match foreign_owner(&issue.path) {
         Some((path, owner)) => Issue::new(
-            &path,
+            path,
             IssueKind::ForeignOwner,
-            format!("it belongs to {}: {}", user(owner), issue.message),
+            format!("it belongs to {owner}: {}", issue.message),
         ),
         None => issue,
     }
+}
+
+/// Finds out whether a file or its folder belongs to another user, and to whom.
+fn foreign_owner(path: &Path) -> Option<(&Path, String)> {
+    let own = rustix::process::geteuid().as_raw();
+    let paths = [Some(path), path.parent()];
+    paths.into_iter().flatten().find_map(|path| {
+        let owner = std::fs::symlink_metadata(path).ok()?.uid();
+        (owner != own).then(|| (path, user(owner)))
+    })
 }
 
 /// Names a user.
@@ -394,6 +399,16 @@ pub fn keep_out_of_git(folder: &Path) -> Result<(), FileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_read_only_file_system_is_no_question_of_owners() {
+        let error =
+            |kind: io::ErrorKind| FileError::new("cannot write", Path::new("/proc/self/x"), kind);
+        let said = error(io::ErrorKind::ReadOnlyFilesystem).hint().unwrap();
+        assert!(said.contains("read-only"), "{said}");
+        let said = error(io::ErrorKind::PermissionDenied).hint().unwrap();
+        assert!(said.contains("owns"), "{said}");
+    }
 
     #[test]
     fn reading_follows_no_link_and_waits_on_no_pipe() {

@@ -36,7 +36,7 @@ pub use self::places::{KnownPlace, add_place, forget_gone_places, known_places};
 pub use self::plain::plain_place;
 pub use self::program::{GitProgram, GitVersion};
 pub use self::tokens::{Tokens, create_tokens, new_tokens, place_record, put_tokens, tokens};
-pub use self::whereabouts::{lock_reason, whereabouts};
+pub use self::whereabouts::{lock_reason, root_of, whereabouts};
 
 use crate::env::Env;
 use crate::error::{Exit, Explain};
@@ -195,7 +195,7 @@ impl Explain for RepositoryError {
             Self::Unreadable { path, .. } => Some(match git::broken_link(path) {
                 Some((root, target)) => format!(
                     "{} names the git folder {}, which is not there: where the main repository was moved, run in it: git worktree \
-                     repair {}",
+                     repair {}; where git pruned the work tree: make it anew with git worktree add",
                     root.join(".git").display(),
                     target.display(),
                     crate::paths::shell_word(&root)

@@ -197,11 +197,9 @@ impl<'a> Gatherer<'a> {
                 Some(SessionRef::new(identity.session.agent.clone(), id))
             }),
             whereabouts,
-            root: if whereabouts == Whereabouts::WorktreeAway {
-                self.site.described(self.engine, &identity.place)
-            } else {
-                identity.place.root.clone()
-            },
+            root: self
+                .site
+                .described(self.engine, &identity.place, whereabouts),
             // What lies elsewhere did not move.
             movement: movement(
                 left.filter(|_| content != Content::NotCompared),

@@ -105,6 +105,15 @@ pub enum ChangedPlace {
 }
 
 impl ChangedPlace {
+    /// Says it to people.
+    pub const fn words(self) -> &'static str {
+        if matches!(self, Self::Restored) {
+            // The file is back, and the work in it is not.
+            return "as HEAD has it";
+        }
+        self.code()
+    }
+
     /// Returns the word for people and JSON.
     pub const fn code(self) -> &'static str {
         match self {

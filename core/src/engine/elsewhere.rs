@@ -27,7 +27,7 @@ impl Elsewhere {
         Ok((whereabouts != Whereabouts::Same).then(|| Self {
             task_id: identity.task_id.clone(),
             session: identity.session.clone(),
-            root: identity.place.root.clone(),
+            root: site.root_now(&identity.place, whereabouts),
             whereabouts,
         }))
     }

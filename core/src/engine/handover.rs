@@ -112,7 +112,7 @@ fn collect(engine: &Engine<'_>, site: &Site, view: &TaskView) -> Result<Handover
             .flat_map(|changes| &changes.paths)
             .map(|changed| ChangeLine {
                 path: changed.path.clone(),
-                what: format!("{}, {}", changed.verb.code(), changed.place.code()),
+                what: format!("{}, {}", changed.verb.code(), changed.place.words()),
                 inside_boundary: changed.inside_boundary,
             })
             .collect(),

@@ -136,13 +136,29 @@ impl Site {
         )?)
     }
 
+    /// Returns the root of a record's work tree, written as there: where that is now, if it is another one of this repository.
+    pub(super) fn root_now(&self, recorded: &PlaceRecord, whereabouts: Whereabouts) -> String {
+        let moved = (whereabouts == Whereabouts::OtherWorktree)
+            .then(|| repository::root_of(self.place(), &recorded.worktree_id))
+            .flatten();
+        moved.map_or_else(|| recorded.root.clone(), |root| text_of_path(&root))
+    }
+
     /// Names the work tree of a record, for people.
-    pub(super) fn described(&self, engine: &Engine<'_>, recorded: &PlaceRecord) -> String {
-        let root = &recorded.root;
+    pub(super) fn described(
+        &self,
+        engine: &Engine<'_>,
+        recorded: &PlaceRecord,
+        whereabouts: Whereabouts,
+    ) -> String {
+        let root = self.root_now(recorded, whereabouts);
+        if whereabouts != Whereabouts::WorktreeAway {
+            return root;
+        }
         match repository::lock_reason(self.place(), &recorded.worktree_id) {
             Some(why) if why.is_empty() => format!("{root}, locked"),
             Some(why) => format!("{root}, locked: {}", engine.mask(&why)),
-            None => root.clone(),
+            None => root,
         }
     }
 

@@ -80,7 +80,7 @@ pub(super) fn next_of(
                 NextView::new("confirm-copy", &["git", "takeup", "init", "--copied"])
             }
             Whereabouts::OtherWorktree => {
-                let root = shell_word_of_text(&identity.repository_root);
+                let root = shell_word_of_text(&facts.root);
                 NextView {
                     action: "go-there".to_owned(),
                     command: Some(format!("git -C {root} takeup inspect")),

@@ -1,6 +1,6 @@
 //! How the present place relates to a recorded one (`docs/formats/place.md`).
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::git::{git_dir_of, lock_of, worktrees};
 use super::tokens::{Tokens, worktree_token};
@@ -74,9 +74,15 @@ fn holds(root: &Path, id: &WorktreeId) -> bool {
 
 /// Tells whether another work tree of this repository has that token and still exists.
 fn lives_elsewhere(place: &Place, id: &WorktreeId) -> bool {
+    root_of(place, id).is_some()
+}
+
+/// Returns where the work tree with that token is now, if it is one of this repository and is there.
+pub fn root_of(place: &Place, id: &WorktreeId) -> Option<PathBuf> {
     worktrees(place)
-        .iter()
-        .any(|tree| !tree.gone && worktree_token(&tree.git_dir).as_ref() == Some(id))
+        .into_iter()
+        .find(|tree| !tree.gone && worktree_token(&tree.git_dir).as_ref() == Some(id))
+        .map(|tree| tree.root)
 }
 
 /// Returns the reason for which the work tree with that token is locked, empty where none was given; `None` where it is not

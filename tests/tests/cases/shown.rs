@@ -271,7 +271,7 @@ fn work_that_is_gone_is_not_called_restored() {
         let place = listed["data"]["changes"]["paths"][0]["place"].clone();
         assert!(note.contains(place.as_str().unwrap()), "{listed}");
     }
-    // What HEAD has is there again.
+    // What HEAD has is there again, and the work is not.
     let scratch = scratch();
     scratch.write("a.txt", "work\n");
     scratch
@@ -279,7 +279,7 @@ fn work_that_is_gone_is_not_called_restored() {
         .exits(0);
     scratch.git(&["checkout", "-q", "a.txt"]);
     let said = scratch.takeup(&["inspect"]).stdout;
-    assert!(said.contains("M a.txt (restored)"), "{said}");
+    assert!(said.contains("M a.txt (as HEAD has it)"), "{said}");
 }
 
 #[test]

@@ -253,6 +253,13 @@ fn a_ledger_of_root_is_said_to_be_root_s() {
         assert!(give("65534", &state));
         as_user(&["inspect"]).exits(0);
     }
+    assert!(give("0", &state.join("lock")));
+    let refused = as_user(&["start", "other", "--session", "s2"]).exits(1);
+    assert!(
+        refused.stderr.contains("lock belongs to root"),
+        "{}",
+        refused.stderr
+    );
     assert!(give("0", &state));
     let refused = as_user(&["inspect"]).exits(1);
     assert!(

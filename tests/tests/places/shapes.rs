@@ -287,16 +287,25 @@ fn a_work_tree_of_the_repository_inside_it_is_named() {
 fn a_place_that_git_cannot_open_names_the_way_out() {
     let scratch = Scratch::new(PROGRAM);
     scratch.git(&["worktree", "add", "-q", "../it's w", "-b", "w"]);
+    leave(&scratch, &scratch.repo(), "t1", "s1");
+    scratch.takeup(&["save", "--session", "s1"]).exits(0);
     let linked = scratch.path().join("it's w");
     let moved = scratch.path().join("moved");
     fs::rename(scratch.repo(), &moved).unwrap();
     let refused = scratch.takeup_in(&linked, &["inspect"]).exits(1);
     let command = refused.stderr.split("run in it: ").nth(1).unwrap();
+    let command = command.split(';').next().unwrap();
     let mut shell = Command::new("sh");
     scratch.dress(&mut shell);
     let mended = shell.args(["-c", command]).current_dir(&moved).output();
     assert!(mended.unwrap().status.success(), "{}", refused.stderr);
-    scratch.takeup_in(&linked, &["inspect"]).exits(0);
+    let seen = scratch.takeup_in(&linked, &["inspect", "--json"]).json();
+    let next = format!("git -C {} takeup inspect", moved.display());
+    assert_eq!(seen["next"]["command"], next, "{seen:#}");
+    let refused = scratch
+        .takeup_in(&linked, &["save", "--session", "s1"])
+        .exits(4);
+    assert!(refused.stderr.contains(&next), "{}", refused.stderr);
 
     scratch.git_in(&moved, &["config", "core.bare", "true"]);
     let refused = scratch.takeup_in(&moved, &["inspect"]).exits(1);
