@@ -279,44 +279,44 @@ impl Agent for Skills {
     }
 
     fn install(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
-        let plan = plan(&Self::root(env, scope)?)?;
+        let plan = plan(&Self::root(env, scope)?, scope)?;
         Ok(self.without_edited(plan, env, scope))
     }
 
     fn uninstall(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
-        let plan = unplan(&Self::root(env, scope)?)?;
+        let plan = unplan(&Self::root(env, scope)?, scope)?;
         Ok(self.without_edited(plan, env, scope))
     }
 
     fn integration(&self, env: &Env, scope: &Scope) -> IntegrationState {
-        Self::root(env, scope).map_or(IntegrationState::Absent, |root| state(&root))
+        Self::root(env, scope).map_or(IntegrationState::Absent, |root| state(&root, scope))
     }
 }
 
 /// Plans the two copies in a repository. Changes nothing.
-pub fn plan(root: &Path) -> Result<EditPlan, AgentError> {
+pub fn plan(root: &Path, scope: &Scope) -> Result<EditPlan, AgentError> {
     let mut plan = EditPlan::default();
-    for folder in folders(root) {
-        put(root, Path::new(folder), &mut plan)?;
+    for (root, folder) in places(root, scope) {
+        put(&root, &folder, &mut plan)?;
     }
     Ok(plan)
 }
 
 /// Plans their removal: only what is ours, as far as it was not edited.
-pub fn unplan(root: &Path) -> Result<EditPlan, AgentError> {
+pub fn unplan(root: &Path, scope: &Scope) -> Result<EditPlan, AgentError> {
     let mut plan = EditPlan::default();
-    for folder in folders(root) {
-        take(root, Path::new(folder), &mut plan)?;
+    for (root, folder) in places(root, scope) {
+        take(&root, &folder, &mut plan)?;
     }
     Ok(plan)
 }
 
 /// Looks at the two copies.
-pub fn state(root: &Path) -> IntegrationState {
-    let folders = folders(root);
-    let states: Vec<IntegrationState> = folders
+pub fn state(root: &Path, scope: &Scope) -> IntegrationState {
+    let places = places(root, scope);
+    let states: Vec<IntegrationState> = places
         .iter()
-        .map(|folder| state_of(root, Path::new(folder)))
+        .map(|(root, folder)| state_of(root, folder))
         .collect();
     if states
         .iter()
@@ -326,10 +326,10 @@ pub fn state(root: &Path) -> IntegrationState {
     }
     let outdated = states
         .into_iter()
-        .zip(folders)
-        .find_map(|(state, folder)| match state {
+        .zip(places)
+        .find_map(|(state, (root, folder))| match state {
             IntegrationState::Outdated { what } => Some(what),
-            IntegrationState::Absent => Some(format!("{folder} is missing")),
+            IntegrationState::Absent => Some(format!("{} is missing", root.join(folder).display())),
             IntegrationState::Installed => None,
         });
     outdated.map_or(IntegrationState::Installed, |what| {
@@ -337,26 +337,39 @@ pub fn state(root: &Path) -> IntegrationState {
     })
 }
 
-/// Returns the folders of the copies: one that is another name of the other, by a link, is the same copy.
-fn folders(root: &Path) -> Vec<&'static str> {
+/// Returns where the copies lie, each as a folder below one under which no link is followed. One that is another name of the
+/// other, by a link, is the same copy. In their own home users link folders as they like; what comes with a repository
+/// leads nowhere else.
+fn places(root: &Path, scope: &Scope) -> Vec<(PathBuf, PathBuf)> {
+    let mut places: Vec<(PathBuf, PathBuf)> = Vec::new();
     let is_plain = |folder: &str| below(root, Path::new(folder)).is_ok();
-    let is_other_name = |folder: &str| {
-        !is_plain(folder)
-            && REPOSITORY_FOLDERS
-                .iter()
-                .any(|other| is_plain(other) && real(&root.join(other)) == real(&root.join(folder)))
-    };
-    REPOSITORY_FOLDERS
-        .into_iter()
-        .filter(|folder| !is_other_name(folder))
-        .collect()
+    for folder in REPOSITORY_FOLDERS {
+        let real_place = real(&root.join(folder));
+        let is_other_name = !is_plain(folder)
+            && REPOSITORY_FOLDERS.into_iter().any(|other| {
+                let is_same = || joined(real(&root.join(other))) == joined(real_place.clone());
+                is_plain(other) && is_same()
+            });
+        let place = match (scope, real_place) {
+            (Scope::User, Some(place)) => place,
+            (Scope::User, None) | (Scope::Project { .. }, _) => (root.into(), folder.into()),
+        };
+        if !is_other_name && !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    places
 }
 
-/// Returns where a path really leads, as far as it is there; what is not there yet follows as it is.
-fn real(path: &Path) -> Option<PathBuf> {
+fn joined(place: Option<(PathBuf, PathBuf)>) -> Option<PathBuf> {
+    place.map(|(there, rest)| there.join(rest))
+}
+
+/// Returns where a path really leads, as far as it is there, and what of it is not there yet.
+fn real(path: &Path) -> Option<(PathBuf, PathBuf)> {
     path.ancestors().find_map(|above| {
         let real = std::fs::canonicalize(above).ok()?;
-        Some(real.join(path.strip_prefix(above).ok()?))
+        Some((real, path.strip_prefix(above).ok()?.to_path_buf()))
     })
 }
 

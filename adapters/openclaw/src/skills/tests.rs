@@ -6,6 +6,11 @@ use std::process::Command;
 
 use super::*;
 
+/// The kind of place that most tests are about; the folder itself is said beside it.
+fn project() -> Scope {
+    Scope::Project { root: "/".into() }
+}
+
 fn apply(plan: &EditPlan) {
     for edit in &plan.edits {
         match &edit.after {
@@ -99,7 +104,7 @@ fn the_head_follows_the_rules() {
 #[test]
 fn shellcheck_finds_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    apply(&plan(folder.path()).unwrap());
+    apply(&plan(folder.path(), &project()).unwrap());
     let scripts = folder.path().join(REPOSITORY_FOLDERS[0]).join("scripts");
     let paths: Vec<PathBuf> = std::fs::read_dir(scripts)
         .unwrap()
@@ -128,7 +133,7 @@ struct Stage {
 impl Stage {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        apply(&plan(folder.path()).unwrap());
+        apply(&plan(folder.path(), &project()).unwrap());
         let stand_in = b"#!/bin/sh\nprintf '%s\\0' \"$@\"\nexit \"$STATUS\"\n";
         put_file(&folder.path().join("bin/git-takeup"), stand_in, 0o755);
         Self { folder }
@@ -237,7 +242,7 @@ fn arguments_reach_the_program_as_they_are() {
 #[test]
 fn a_script_without_the_program_or_its_arguments_answers_in_json() {
     let folder = tempfile::tempdir().unwrap();
-    apply(&plan(folder.path()).unwrap());
+    apply(&plan(folder.path(), &project()).unwrap());
     let scripts = folder.path().join(REPOSITORY_FOLDERS[1]).join("scripts");
     let bin = folder.path().join("bin");
     std::fs::create_dir_all(&bin).unwrap();
@@ -267,25 +272,28 @@ fn a_script_without_the_program_or_its_arguments_answers_in_json() {
 fn putting_in_and_taking_out() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
-    assert_eq!(state(root), IntegrationState::Absent);
-    let first = plan(root).unwrap();
+    assert_eq!(state(root, &project()), IntegrationState::Absent);
+    let first = plan(root, &project()).unwrap();
     assert_eq!(first.edits.len(), 2 * files().len());
-    assert_eq!(state(root), IntegrationState::Absent);
+    assert_eq!(state(root, &project()), IntegrationState::Absent);
     apply(&first);
-    assert_eq!(state(root), IntegrationState::Installed);
-    assert!(plan(root).unwrap().edits.is_empty());
+    assert_eq!(state(root, &project()), IntegrationState::Installed);
+    assert!(plan(root, &project()).unwrap().edits.is_empty());
 
     let edited = root.join(".agents/skills/takeup/SKILL.md");
     put_file(&edited, b"my own words", 0o644);
     let older = root.join(".claude/skills/takeup/scripts/next.sh");
     put_file(&older, format!("#!/bin/sh\n{MARK}\nold").as_bytes(), 0o755);
-    assert!(matches!(state(root), IntegrationState::Outdated { .. }));
-    let out = unplan(root).unwrap();
+    assert!(matches!(
+        state(root, &project()),
+        IntegrationState::Outdated { .. }
+    ));
+    let out = unplan(root, &project()).unwrap();
     assert_eq!(out.notes.len(), 1);
     apply(&out);
     assert!(edited.exists() && !older.exists());
     std::fs::remove_file(&edited).unwrap();
-    assert_eq!(state(root), IntegrationState::Absent);
+    assert_eq!(state(root, &project()), IntegrationState::Absent);
 }
 
 #[test]
@@ -294,7 +302,7 @@ fn nothing_is_written_through_a_link() {
     let outside = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(outside.path(), folder.path().join(".claude")).unwrap();
     assert!(
-        matches!(plan(folder.path()), Err(AgentError::Damaged(issue)) if issue.kind == IssueKind::Symlink)
+        matches!(plan(folder.path(), &project()), Err(AgentError::Damaged(issue)) if issue.kind == IssueKind::Symlink)
     );
 }
 
@@ -315,16 +323,20 @@ fn two_names_of_one_folder_are_one_copy() {
             std::fs::create_dir_all(root.join(folder)).unwrap();
         }
         std::os::unix::fs::symlink(target, root.join(link)).unwrap();
-        assert_eq!(state(root), IntegrationState::Absent, "{link}");
-        let first = plan(root).unwrap();
+        assert_eq!(state(root, &project()), IntegrationState::Absent, "{link}");
+        let first = plan(root, &project()).unwrap();
         assert_eq!(first.edits.len(), files().len(), "{link}");
         apply(&first);
-        assert_eq!(state(root), IntegrationState::Installed, "{link}");
+        assert_eq!(
+            state(root, &project()),
+            IntegrationState::Installed,
+            "{link}"
+        );
         for name in REPOSITORY_FOLDERS {
             assert!(root.join(name).join("SKILL.md").exists());
         }
-        apply(&unplan(root).unwrap());
-        assert_eq!(state(root), IntegrationState::Absent, "{link}");
+        apply(&unplan(root, &project()).unwrap());
+        assert_eq!(state(root, &project()), IntegrationState::Absent, "{link}");
     }
 }
 
@@ -357,4 +369,21 @@ fn what_the_user_wrote_is_kept_and_said() {
     let plan = Skills.uninstall(&env, &scope).unwrap();
     takeup_core::integration::uninstall(&env, &Skills.id(), &scope, &plan).unwrap();
     assert_eq!(std::fs::read_to_string(&ours).unwrap(), text);
+}
+
+#[test]
+fn in_the_user_s_home_folders_may_be_links() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let kept = folder.path().join("dotfiles/claude");
+    std::fs::create_dir_all(&home).unwrap();
+    std::fs::create_dir_all(&kept).unwrap();
+    std::os::unix::fs::symlink(&kept, home.join(".claude")).unwrap();
+    let first = plan(&home, &Scope::User).unwrap();
+    assert_eq!(first.edits.len(), 2 * files().len());
+    apply(&first);
+    assert!(kept.join("skills/takeup/SKILL.md").exists());
+    assert_eq!(state(&home, &Scope::User), IntegrationState::Installed);
+    apply(&unplan(&home, &Scope::User).unwrap());
+    assert_eq!(state(&home, &Scope::User), IntegrationState::Absent);
 }
