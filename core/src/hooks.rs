@@ -27,6 +27,7 @@ mod manager;
 mod plan;
 mod record;
 mod recorder;
+mod seen;
 mod status;
 mod stub;
 #[cfg(test)]
@@ -36,11 +37,12 @@ pub use self::apply::apply;
 pub use self::by_hand::ByHand;
 pub use self::leftovers::temporary_files;
 pub use self::manager::Manager;
-pub use self::plan::{Change, Installation, Outcome, Plan, Seen, plan_install, plan_uninstall};
+pub use self::plan::{Change, Installation, Outcome, Plan, plan_install, plan_uninstall};
 pub use self::record::{Heard, Means, attribute, record};
 pub use self::recorder::{
     Recorded, parse_git, record_pending, recorder_command, recorder_is_needed,
 };
+pub use self::seen::Seen;
 pub use self::status::{
     HookFailure, HookState, HookStatus, UnseenMove, status, unseen_commits, unseen_head,
 };

@@ -5,7 +5,8 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::HookError;
-use super::plan::{Change, Plan, Seen};
+use super::plan::{Change, Plan};
+use super::seen::Seen;
 use crate::fault;
 use crate::files::{FileError, Staged, is_left, remove, rename, sweep, sync_folder, write_atomic};
 

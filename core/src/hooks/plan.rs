@@ -1,23 +1,20 @@
 //! What an installation or removal would change. Reads, and writes nothing.
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::by_hand::{ByHand, by_hand, not_joined};
+use super::by_hand::{ByHand, by_hand, has_live_call, not_joined};
 use super::manager::{self, Manager};
+use super::seen::{Seen, target};
 use super::{EVENTS, HookError, leftovers, stub};
 use crate::env::Env;
-use crate::files::{FileError, read_bounded};
+use crate::files::FileError;
 use crate::ledger::InstalledHook;
 use crate::paths::text_of_path;
 use crate::repository::{ConfigEntry, ConfigScope, Git, GitVersion, Place, Repository};
 use crate::time::Time;
-
-/// The largest hook or configuration file that is read.
-const LARGEST: u64 = 16 << 20;
 
 /// What an installation is for.
 #[derive(Clone, Debug)]
@@ -102,62 +99,6 @@ pub enum Outcome {
         #[serde(flatten)]
         what: ByHand,
     },
-}
-
-/// What is at a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
-    /// Nothing.
-    Nothing,
-    /// A regular file.
-    File {
-        /// Its content.
-        bytes: Vec<u8>,
-        /// Its permission bits.
-        mode: u32,
-    },
-    /// A link.
-    Link {
-        /// Where it leads.
-        target: PathBuf,
-    },
-    /// Something else: a folder, a pipe.
-    Other,
-}
-
-impl Seen {
-    /// Looks at a path without following a link.
-    pub fn at(path: &Path) -> Result<Self, HookError> {
-        let meta = match std::fs::symlink_metadata(path) {
-            Ok(meta) => meta,
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
-                ) =>
-            {
-                return Ok(Self::Nothing);
-            }
-            Err(error) => return Err(FileError::new("cannot look at", path, error).into()),
-        };
-        if meta.is_symlink() {
-            let target = std::fs::read_link(path)
-                .map_err(|error| FileError::new("cannot read the link", path, error))?;
-            return Ok(Self::Link { target });
-        }
-        if meta.is_dir() {
-            return Ok(Self::Other);
-        }
-        match read_bounded(path, LARGEST) {
-            Ok(Some(bytes)) => Ok(Self::File {
-                bytes,
-                mode: meta.permissions().mode() & 0o7777,
-            }),
-            Ok(None) => Ok(Self::Nothing),
-            Err(issue) if issue.kind == crate::issue::IssueKind::NotAFile => Ok(Self::Other),
-            Err(issue) => Err(HookError::Unreadable(issue)),
-        }
-    }
 }
 
 /// One change.
@@ -519,6 +460,10 @@ fn into_file(
                 }));
             }
             let runs = mode & 0o111 != 0;
+            if runs && has_live_call(bytes, event) {
+                // A line that a person put in: once is enough.
+                return Ok(Some((Vec::new(), bytes.clone())));
+            }
             if runs && let Some(after) = stub::inserted(bytes, event, program) {
                 return Ok(Some((vec![write(seen, &after, *mode)], after)));
             }
@@ -528,12 +473,14 @@ fn into_file(
             keep(path, kept, seen, event, program)
         }
         Seen::Link { .. } => {
-            let asks = std::fs::canonicalize(path)
-                .ok()
-                .and_then(|target| read_bounded(&target, LARGEST).ok().flatten())
-                .is_some_and(|content| stub::asks_its_name(&content));
-            if asks {
-                return Ok(None);
+            if let Some((content, mode)) = target(path) {
+                let calls = stub::find(&content).is_some() || has_live_call(&content, event);
+                if calls && mode & 0o111 != 0 {
+                    return Ok(Some((Vec::new(), content)));
+                }
+                if stub::asks_its_name(&content) {
+                    return Ok(None);
+                }
             }
             keep(path, kept, seen, event, program)
         }

@@ -9,7 +9,8 @@ use super::by_hand::{ByHand, by_hand, has_live_call, is_executable, not_joined, 
 use super::failure;
 pub use super::failure::HookFailure;
 use super::manager;
-use super::plan::{Folder, Seen, cannot_be_joined, folder, kept_path, moved_ours, unset};
+use super::plan::{Folder, cannot_be_joined, folder, kept_path, moved_ours, unset};
+use super::seen::{Seen, target};
 use super::{EVENTS, HookError, stub};
 use crate::ids::{Oid, WorktreeId};
 use crate::ledger::{InstalledHook, State};
@@ -183,6 +184,16 @@ impl Looked<'_> {
                 missing_program,
             });
         }
+        let gone = self.folder.manager.is_none() && !self.folder.path.exists();
+        if let Some(entry) = self.hooks_path.filter(|_| gone && self.recorded.is_none()) {
+            return Ok(HookState::NotRun {
+                why: format!(
+                    "git looks for hooks in {} (core.hooksPath), which is not there",
+                    self.folder.path.display()
+                ),
+                run: unset(entry.scope).into_iter().collect(),
+            });
+        }
         let manager = self.folder.manager.or_else(|| match &seen {
             Seen::File { bytes, .. } => manager::of_hook(bytes),
             Seen::Link { .. } | Seen::Nothing | Seen::Other => None,
@@ -214,8 +225,15 @@ impl Looked<'_> {
     }
 
     fn by_file(&self, path: &Path, seen: &Seen) -> Option<HookState> {
-        let Seen::File { bytes, mode } = seen else {
-            return None;
+        let followed;
+        let (bytes, mode) = match seen {
+            Seen::File { bytes, mode } => (bytes, *mode),
+            Seen::Link { .. } => {
+                // Git follows it.
+                followed = target(path)?;
+                (&followed.0, followed.1)
+            }
+            Seen::Nothing | Seen::Other => return None,
         };
         if stub::find(bytes).is_none() {
             // A line of ours that a person put into a hook of their own.

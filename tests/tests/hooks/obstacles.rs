@@ -413,3 +413,45 @@ fn a_head_that_cannot_be_read_and_a_place_that_cannot_be_written_are_named() {
     );
     assert_eq!(empty, None);
 }
+
+/// A line that a person put into a hook counts, also behind a link, and an installation does not make it two.
+#[test]
+fn a_line_by_hand_in_an_own_hook_is_enough() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    let hooks = hooks_folder(&scratch);
+    let call = |event: &str| format!("#!/bin/sh\ngit-takeup hook git {event} \"$@\"\n");
+    script(&hooks.join("post-commit"), &call("post-commit"));
+    script(&scratch.repo().join(".git/theirs"), &call("post-checkout"));
+    std::os::unix::fs::symlink("../theirs", hooks.join("post-checkout")).unwrap();
+    let before = whole(&hooks.join("post-commit"));
+    let answer = scratch
+        .takeup(&["hooks", "install", "--json"])
+        .exits(0)
+        .json();
+    for hook in answer["data"]["hooks"].as_array().unwrap() {
+        let by_hand = ["post-commit", "post-checkout"].contains(&hook["event"].as_str().unwrap());
+        assert_eq!(hook["outcome"], if by_hand { "there" } else { "put" });
+    }
+    assert_eq!(whole(&hooks.join("post-commit")), before);
+    scratch.takeup(&["hooks", "status"]).exits(0);
+    commit(&scratch);
+    scratch.git(&["checkout", "-q", "-b", "side"]);
+    let seen = settled(&scratch.repo()).observations;
+    assert_eq!(events(&seen), ["post-commit", "post-checkout"]);
+}
+
+#[test]
+fn a_hooks_folder_that_is_not_there_is_said_by_status_and_doctor() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    scratch.git(&["config", "core.hooksPath", "/nowhere/hooks"]);
+    let said = doctor(&scratch, "hooks").unwrap();
+    assert!(
+        said.contains("/nowhere/hooks") && !said.contains("hooks install"),
+        "{said}"
+    );
+    run(&scratch, &first_hook(&scratch)["run"]);
+    scratch.takeup(&["hooks", "install"]).exits(0);
+    scratch.takeup(&["hooks", "status"]).exits(0);
+}
