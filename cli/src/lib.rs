@@ -33,6 +33,7 @@ mod render;
 mod reply;
 mod schema;
 mod settings;
+mod unread;
 mod watch;
 
 pub use schema::schemas;

@@ -1,6 +1,6 @@
 //! What an adapter can do. Every capability is optional; the default says honestly "not supported".
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -510,6 +510,13 @@ pub trait Agent: Send + Sync {
     fn sessions(&self, env: &Env, query: &SessionQuery) -> Found<Session> {
         let _ = (env, query);
         Found::default()
+    }
+
+    /// Returns the folder in which the agent itself keeps sessions of this work tree, or of any, that [`Self::sessions`] does not
+    /// read; `None` where there is none. What is not read is said, for it may hold work that was left.
+    fn unread(&self, env: &Env, root: &Path) -> Option<PathBuf> {
+        let _ = (env, root);
+        None
     }
 
     /// Shows one session with its last `turns` turns. `id` may be what the agent itself accepts (id, prefix, name).

@@ -15,6 +15,7 @@ mod handover;
 mod hook;
 mod inspect;
 mod prove;
+mod recorded;
 mod resume;
 mod review;
 mod select;
@@ -41,6 +42,7 @@ pub use prove::{
     CheckView, Evaluation, NextStep, PlanEdit, RunReport, add_evidence, edit_plan, evaluate, next,
     plan_of, present,
 };
+pub use recorded::recorded_sessions;
 pub use resume::{Begin, Confirm, ResumeRequest, Resumed, resume, resume_and_begin};
 pub use review::{
     BOUNDARY, DecideRequest, REASON_CODES, ReviewRequest, ReviewView, decide, request_review,

@@ -378,3 +378,106 @@ fn a_living_session_is_in_use_and_not_denied() {
     drop(owner.stdin.take());
     owner.wait().unwrap();
 }
+
+/// A session that only hooks told of, without a task: it is listed, shown and can be taken up.
+#[test]
+fn a_session_that_only_hooks_recorded_is_listed_and_can_be_taken_up() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    // A shell under another name stands for the agent.
+    let agent = scratch.path().join("claude");
+    std::fs::copy("/bin/sh", &agent).unwrap();
+    let hook = |event: &str, more: &str| {
+        let payload = format!(
+            "{{\"session_id\":\"cs1-session\",\"cwd\":\"{}\",\"hook_event_name\":\"{event}\"{more}}}",
+            scratch.repo().display()
+        );
+        // Its parent is over when the hook is: the program of the session died.
+        let mut program = std::process::Command::new(&agent);
+        program.args(["-c", "\"$@\"; :", "claude", PROGRAM]);
+        program.args(["hook", "claude-code", event, &payload]);
+        scratch.dress(&mut program);
+        program.current_dir(scratch.repo());
+        program.stdin(std::process::Stdio::null());
+        assert!(program.output().unwrap().status.success());
+    };
+    hook("SessionStart", ",\"source\":\"startup\"");
+    hook("UserPromptSubmit", ",\"prompt\":\"mend the parser\"");
+    scratch.write("src/a", "half done");
+    hook("Stop", "");
+    for args in [
+        &["sessions", "--json"][..],
+        &["sessions", "--all", "--json"],
+    ] {
+        let listed = scratch.takeup(args).exits(0).json();
+        let session = &listed["data"]["sessions"][0];
+        assert_eq!(session["session"]["id"], "cs1-session", "{listed}");
+        assert_eq!(session["liveness"]["state"], "crashed", "{listed}");
+        assert_eq!(session["title"], "mend the parser");
+    }
+    for name in ["cs1-session", "cs1-", "the parser"] {
+        let shown = scratch.takeup(&["sessions", "show", name]).exits(0);
+        assert!(shown.stdout.contains("claude-code:cs1-session"));
+    }
+    let found = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    let candidate = &found["data"]["candidates"][0];
+    assert_eq!(candidate["verdict"], "resume-verification", "{found}");
+    scratch.write("src/a", "other");
+    let found = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    assert_eq!(found["data"]["candidates"][0]["verdict"], "stale-task");
+    scratch.write("src/a", "half done");
+    let taken = scratch
+        .takeup(&["resume", "--from", "cs1-session", "--confirm", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(taken["data"]["source"]["sessionId"], "cs1-session");
+    // It is told once, as the task it is now.
+    let found = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    let candidates = found["data"]["candidates"].as_array().unwrap();
+    let of_it = candidates
+        .iter()
+        .filter(|candidate| candidate["identity"]["sessionId"] == "cs1-session");
+    assert_eq!(of_it.count(), 1, "{found}");
+    // One that said that it ended left nothing in the middle.
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    for event in ["SessionStart", "Stop", "SessionEnd"] {
+        let payload = "{\"session_id\":\"cs2\",\"reason\":\"other\"}";
+        scratch
+            .takeup(&["hook", "claude-code", event, payload])
+            .exits(0);
+    }
+    let listed = scratch.takeup(&["sessions", "--json"]).exits(0).json();
+    assert_eq!(listed["data"]["sessions"][0]["liveness"]["state"], "ended");
+    let found = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    assert_eq!(found["data"]["candidates"].as_array().unwrap().len(), 0);
+}
+
+/// What is not read is said, where it would seem that nothing was left.
+#[test]
+fn stores_that_are_not_read_are_said_to_be_there() {
+    let scratch = Scratch::new(PROGRAM);
+    let silent = scratch.takeup(&["sessions"]).exits(0);
+    assert!(!silent.stdout.contains("not read"), "{}", silent.stdout);
+    let slug = scratch
+        .repo()
+        .display()
+        .to_string()
+        .replace(['/', '.'], "-");
+    let folder = scratch.home().join(".claude/projects").join(slug);
+    std::fs::create_dir_all(&folder).unwrap();
+    takeup_core::files::write_atomic(&folder.join("c1.jsonl"), b"{}", 0o600).unwrap();
+    std::fs::create_dir_all(scratch.home().join(".codex/sessions/2026")).unwrap();
+    for args in [&["sessions"][..], &["inspect"], &[]] {
+        let said = scratch.takeup(args).exits(0).stdout;
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        for name in ["Claude Code", "Codex"] {
+            assert!(
+                said.contains(&format!("what {name} itself keeps is not read")),
+                "{said}"
+            );
+        }
+    }
+    let listed = scratch.takeup(&["sessions", "--json"]).exits(0).json();
+    assert_eq!(listed["data"]["unread"].as_array().unwrap().len(), 2);
+}

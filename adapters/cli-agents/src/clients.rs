@@ -12,6 +12,10 @@ pub(crate) struct Client {
     /// The variable that moves its home, and the home below the user's.
     pub(crate) home_variable: Option<&'static str>,
     pub(crate) home_folder: &'static str,
+    /// The folder below the home that holds its sessions, which are not read.
+    pub(crate) sessions: &'static str,
+    /// That folder has one for each work tree.
+    pub(crate) by_place: bool,
     /// Variables it sets in the commands it runs, the most exact first.
     pub(crate) session_variables: &'static [&'static str],
     /// The command that continues a session; `{}` is its id.
@@ -59,6 +63,8 @@ pub(crate) const CLIENTS: &[Client] = &[
         program: "claude",
         home_variable: Some("CLAUDE_CONFIG_DIR"),
         home_folder: ".claude",
+        sessions: "projects",
+        by_place: true,
         session_variables: &["CLAUDE_CODE_SESSION_ID"],
         resume: &["claude", "-r", "{}"],
         user_settings: "settings.json",
@@ -80,6 +86,8 @@ pub(crate) const CLIENTS: &[Client] = &[
         program: "codex",
         home_variable: Some("CODEX_HOME"),
         home_folder: ".codex",
+        sessions: "sessions",
+        by_place: false,
         session_variables: &["CODEX_SESSION_ID", "CODEX_THREAD_ID"],
         resume: &["codex", "resume", "{}"],
         user_settings: "hooks.json",
@@ -101,6 +109,8 @@ pub(crate) const CLIENTS: &[Client] = &[
         program: "gemini",
         home_variable: None,
         home_folder: ".gemini",
+        sessions: "tmp",
+        by_place: false,
         session_variables: &[],
         resume: &["gemini", "-r", "{}"],
         user_settings: "settings.json",
@@ -122,6 +132,8 @@ pub(crate) const CLIENTS: &[Client] = &[
         program: "copilot",
         home_variable: Some("COPILOT_HOME"),
         home_folder: ".copilot",
+        sessions: "session-state",
+        by_place: false,
         session_variables: &["COPILOT_AGENT_SESSION_ID"],
         resume: &["copilot", "--resume={}"],
         user_settings: "hooks/takeup.json",

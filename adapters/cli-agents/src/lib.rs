@@ -30,6 +30,7 @@ pub mod mcp;
 mod settings;
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use takeup_core::agent::{Agent, AgentError, Detection, HookEvent, Rung};
 use takeup_core::env::Env;
@@ -88,6 +89,17 @@ impl Agent for CliAgent {
             .find_map(|name| SessionId::new(env.text(name)?).ok())
     }
 
+    fn unread(&self, env: &Env, root: &Path) -> Option<PathBuf> {
+        let folder = self.client.home(env)?.join(self.client.sessions);
+        let folder = if self.client.by_place {
+            folder.join(place_name(root)?)
+        } else {
+            folder
+        };
+        let mut entries = folder.read_dir().ok()?;
+        entries.next().map(|_| folder)
+    }
+
     fn install(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
         settings::install(self.client, env, scope)
     }
@@ -118,4 +130,11 @@ impl Agent for CliAgent {
         });
         Some(command.collect())
     }
+}
+
+/// Returns the name of the folder in which Claude Code keeps the sessions of a work tree: its path, each character but letters
+/// and digits a hyphen. Source: folders that it made.
+fn place_name(root: &Path) -> Option<String> {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    Some(root.to_str()?.chars().map(plain).collect())
 }

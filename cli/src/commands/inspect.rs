@@ -65,7 +65,8 @@ pub(crate) fn summary(found: &Inspection) -> String {
         } else if found.used {
             "no task here".to_owned()
         } else {
-            "takeup was never used here, and no agent left anything".to_owned()
+            "takeup was never used here, and no agent whose records are read left anything"
+                .to_owned()
         };
     }
     let mut parts = Vec::new();
@@ -130,6 +131,8 @@ pub(crate) fn page(found: &Inspection, context: &Context, all: bool) -> String {
     }
     if found.candidates.is_empty() {
         out.push_str(&format!("{}\n", summary(found)));
+        let root = takeup_core::paths::path_of_text(&found.repository.root);
+        out.push_str(&crate::unread::page(context, root.as_deref()));
     }
     for issue in &found.issues {
         let message = format!("{}: {}", text_of_path(&issue.path), issue.message);

@@ -1,12 +1,12 @@
 //! `git takeup sessions`
+mod meant;
+
 use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
 use schemars::JsonSchema;
 use serde::Serialize;
-use takeup_core::agent::{
-    Agent, AgentError, Found, InterruptionReason, Session, SessionDetail, SessionQuery,
-};
+use takeup_core::agent::{Found, InterruptionReason, Session, SessionDetail, SessionQuery};
 use takeup_core::error::Exit;
 use takeup_core::files;
 use takeup_core::issue::Issue;
@@ -17,6 +17,7 @@ use takeup_core::time::Time;
 use crate::context::Context;
 use crate::printer::{self, BOLD, CYAN, DIM, GREEN, RED, YELLOW, paint};
 use crate::reply::{Failure, Next, Reply};
+use meant::{add_recorded, agents, find, session_meant};
 
 /// Arguments of `sessions`.
 #[derive(Debug, clap::Args)]
@@ -174,6 +175,9 @@ pub(crate) struct SessionsData {
     /// The new session.
     #[serde(skip_serializing_if = "Option::is_none")]
     recovered_to: Option<String>,
+    /// Which agents keep sessions that are not read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unread: Vec<String>,
     /// What was damaged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     issues: Vec<Issue>,
@@ -185,29 +189,6 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         Some(Action::Show(args)) => show(&args, context),
         Some(Action::Recover(args)) => recover(args, context),
     }
-}
-
-/// Returns the adapters that are meant.
-fn agents<'a>(wanted: Option<&str>, context: &'a Context) -> Result<Vec<&'a dyn Agent>, Failure> {
-    let all = context.agents.iter().map(AsRef::as_ref);
-    let Some(wanted) = wanted else {
-        return Ok(all.collect());
-    };
-    let found: Vec<&dyn Agent> = all.filter(|agent| agent.id().as_str() == wanted).collect();
-    if found.is_empty() {
-        let known: Vec<String> = context
-            .agents
-            .iter()
-            .map(|agent| agent.id().to_string())
-            .collect();
-        return Err(Failure::new(
-            "no-such-agent",
-            Exit::Usage,
-            format!("no agent {wanted:?} is known"),
-        )
-        .hint(format!("known are: {}", known.join(", "))));
-    }
-    Ok(found)
 }
 
 /// Returns the work tree of the caller; none outside a repository.
@@ -241,6 +222,7 @@ fn list(args: &ListArgs, context: &Context) -> Result<Reply, Failure> {
     for agent in agents(args.agent.as_deref(), context)? {
         let Found { mut items, issues } = agent.sessions(&context.env, &query);
         data.issues.extend(issues);
+        add_recorded(agent, context, &mut items);
         items.retain(|session| {
             let state = State::of(&session.liveness);
             (args.state.is_empty() || args.state.contains(&state))
@@ -268,6 +250,9 @@ fn list(args: &ListArgs, context: &Context) -> Result<Reply, Failure> {
     if sessions.is_empty() && data.issues.is_empty() {
         human = format!("{summary}\n");
     }
+    let root = data.root.as_deref();
+    data.unread = crate::unread::unread(context, root);
+    human.push_str(&crate::unread::page(context, root));
     let next = sessions
         .iter()
         .find(|session| is_unfinished(session))
@@ -389,45 +374,13 @@ fn issue_line(issue: &Issue) -> String {
     format!("{} {path}: {message}\n", paint(YELLOW, "damaged:"))
 }
 
-/// Asks the agents for a session until one knows it.
-fn find<T>(
-    wanted: &str,
-    agent: Option<&str>,
-    context: &Context,
-    ask: impl Fn(&dyn Agent) -> Result<T, AgentError>,
-) -> Result<T, Failure> {
-    let mut first: Option<AgentError> = None;
-    for agent in agents(agent, context)? {
-        match ask(agent) {
-            Ok(found) => return Ok(found),
-            Err(
-                AgentError::NoSession { .. }
-                | AgentError::Unsupported { .. }
-                | AgentError::NotInstalled { .. },
-            ) => {}
-            Err(error) => first = first.or(Some(error)),
-        }
-    }
-    match first {
-        Some(error) => Err(error.into()),
-        None => Err(Failure::new(
-            "no-such-session",
-            Exit::Missing,
-            format!(
-                "no agent has a session {:?}",
-                takeup_core::text::one_line(wanted, 120)
-            ),
-        )
-        .hint("list them with: git takeup sessions --all")),
-    }
-}
-
 fn show(args: &ShowArgs, context: &Context) -> Result<Reply, Failure> {
-    let (detail, resume) = find(&args.session, args.agent.as_deref(), context, |agent| {
-        let detail = agent.session(&context.env, &args.session, args.turns)?;
-        let resume = agent.resume_command(&detail.session.session.id);
-        Ok((detail, resume))
-    })?;
+    let detail = session_meant(args, context)?;
+    let agent = context
+        .agents
+        .iter()
+        .find(|agent| agent.id() == detail.session.session.agent);
+    let resume = agent.and_then(|agent| agent.resume_command(&detail.session.session.id));
     let session = &detail.session;
     let summary = format!(
         "{} is {}",
