@@ -121,13 +121,16 @@ pub enum Remedy {
     /// Remove a temporary file that a killed process left.
     RemoveTemporary {
         /// The file.
+        #[serde(serialize_with = "crate::paths::in_json")]
         path: PathBuf,
     },
     /// Give a damaged file another name, so that a new one can be made. Nothing of it is lost.
     MoveAside {
         /// The file.
+        #[serde(serialize_with = "crate::paths::in_json")]
         path: PathBuf,
         /// Its new name.
+        #[serde(serialize_with = "crate::paths::in_json")]
         to: PathBuf,
     },
     /// Take places that are gone out of the index.
@@ -143,11 +146,13 @@ pub enum Remedy {
     /// Make a new snapshot of the ledger from its healthy records; what is damaged is kept aside.
     RewriteSnapshot {
         /// The ledger's folder.
+        #[serde(serialize_with = "crate::paths::in_json")]
         path: PathBuf,
     },
     /// Take the permissions of others away from a folder.
     MakePrivate {
         /// The folder.
+        #[serde(serialize_with = "crate::paths::in_json")]
         path: PathBuf,
     },
 }

@@ -117,6 +117,22 @@ pub fn shell_word_of_text(text: &str) -> String {
     shell_word(&path_of_text(text).unwrap_or_else(|| PathBuf::from(text)))
 }
 
+/// Writes a path in JSON as [`text_of_path`] does, for serde's `serialize_with`: a path that is no UTF-8 has no other form there.
+pub fn in_json<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&text_of_path(path))
+}
+
+/// The same for a path that may be missing.
+pub fn in_json_if_some<S: serde::Serializer>(
+    path: &Option<PathBuf>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match path {
+        Some(path) => in_json(path, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -215,7 +215,7 @@ fn install(
         (0, true) => format!("{} changes would install {all} hooks", plan.changes.len()),
         (n, _) if n == all => "no hook was installed: somebody else manages them".to_owned(),
         (n, _) => {
-            format!("{n} of {all} hooks are managed by somebody else and need a line by hand")
+            format!("{n} of {all} hooks need something by hand")
         }
     };
     if by_hand == all {
@@ -532,13 +532,16 @@ fn status(repository: &Repository, version: GitVersion) -> Result<Reply, Failure
             _ => None,
         },
     )));
+    let mut commands: Vec<&str> = Vec::new();
     for hook in &found {
-        if let HookState::NotRun { run, .. } = &hook.state
-            && !run.is_empty()
-        {
-            let _: std::fmt::Result =
-                writeln!(text, "run:\n{}", paint(printer::CYAN, run.join("\n")));
+        if let HookState::NotRun { run, .. } = &hook.state {
+            commands.extend(run.iter().map(String::as_str));
         }
+    }
+    commands.dedup();
+    if !commands.is_empty() {
+        let commands = paint(printer::CYAN, commands.join("\n"));
+        let _: std::fmt::Result = writeln!(text, "run:\n{commands}");
     }
     let all = running == found.len();
     // What a person has to do is said; only the rest does an installation help.

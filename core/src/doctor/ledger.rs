@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{Finding, Health, Remedy, Scene};
 use crate::files::Staged;
-use crate::hooks::{self, HookError, HookState};
+use crate::hooks::{self, HookError, HookState, Manager};
 use crate::issue::IssueKind;
 use crate::ledger::{Ledger, View};
 use crate::text;
@@ -341,10 +341,14 @@ pub(super) fn hooks(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
                 "git takeup hooks install".to_owned(),
             ),
             HookState::Missing { what } => (
-                format!(
-                    "{} manages it and does not call takeup",
-                    what.manager.name()
-                ),
+                if what.manager == Manager::Own {
+                    "what stands there cannot be joined".to_owned()
+                } else {
+                    format!(
+                        "{} manages it and does not call takeup",
+                        what.manager.name()
+                    )
+                },
                 what.text(),
             ),
             HookState::Displaced { by, since } => (

@@ -27,6 +27,7 @@ pub struct ByHand {
     /// Who manages the hook.
     pub manager: Manager,
     /// The file to add to; it need not exist.
+    #[serde(serialize_with = "crate::paths::in_json")]
     pub file: PathBuf,
     /// What to add; empty where commands alone do it.
     pub add: String,

@@ -28,6 +28,7 @@ pub struct HookFailure {
     /// In which hook.
     pub event: String,
     /// The program that the hook called.
+    #[serde(serialize_with = "crate::paths::in_json")]
     pub program: PathBuf,
     /// How it ended.
     pub how: String,
@@ -59,10 +60,9 @@ pub(super) fn last(place: &Place, state: &State) -> Option<HookFailure> {
     if !EVENTS.contains(&event) {
         return None;
     }
-    // Another one has been put there since.
-    if let Ok(meta) = std::fs::metadata(&program)
-        && moment(meta.ctime(), meta.ctime_nsec()) > at
-    {
+    // Where it is gone, or another one has been put there since, this says nothing any more.
+    let meta = std::fs::metadata(&program).ok()?;
+    if moment(meta.ctime(), meta.ctime_nsec()) > at {
         return None;
     }
     let how = match status {

@@ -60,9 +60,13 @@ pub enum HookState {
         /// Where.
         place: String,
         /// A hook of somebody else's that ours runs first.
+        #[serde(serialize_with = "crate::paths::in_json_if_some")]
         kept: Option<PathBuf>,
         /// The program that it names, where that is gone or cannot be executed: `git-takeup` is looked for on PATH then.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(
+            serialize_with = "crate::paths::in_json_if_some",
+            skip_serializing_if = "Option::is_none"
+        )]
         missing_program: Option<PathBuf>,
     },
     /// A hook manager calls it.

@@ -176,6 +176,16 @@ fn a_program_whose_name_is_no_text_is_called_all_the_same() {
     assert_eq!(commit(&scratch), "");
     assert_eq!(settled(&scratch.repo()).observations.len(), 1);
     scratch.takeup(&["hooks", "status"]).exits(0);
+    // In JSON it is written as every path.
+    let shown = r"it's \xff/git-takeup";
+    let program = folder.join("git-takeup");
+    fs::remove_file(&program).unwrap();
+    let missing = first_hook(&scratch)["missingProgram"].clone();
+    assert!(missing.as_str().unwrap().ends_with(shown), "{missing}");
+    script(&program, "#!/bin/sh\nexit 1\n");
+    commit(&scratch);
+    let failed = first_hook(&scratch)["failure"]["program"].clone();
+    assert!(failed.as_str().unwrap().ends_with(shown), "{failed}");
     scratch.takeup(&["hooks", "uninstall"]).exits(0);
     assert!(!hooks_folder(&scratch).join("post-commit").exists());
 }
