@@ -196,7 +196,7 @@ impl Supervisor<'_> {
         }
         // Output alone does not end it, and to look whether it is over means to look at every process.
         let mut may_be_over = true;
-        while !(may_be_over && self.is_over()) {
+        while !((may_be_over || self.no_child) && self.is_over()) {
             let timeout = self.sleep_for();
             may_be_over = self.wait(timeout).unwrap_or_else(|_| {
                 // Polling itself cannot fail for long; never spin.
