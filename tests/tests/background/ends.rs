@@ -38,6 +38,32 @@ fn every_signal_is_told_as_it_was() {
     }
 }
 
+/// A shell ignores interruptions for what it runs behind `&`, and nohup the end of the terminal.
+#[test]
+fn what_the_caller_ignores_the_command_does_not() {
+    let desk = Desk::new();
+    for signal in [1, 2, 3, 15] {
+        let mut shell = std::process::Command::new("sh");
+        desk.scratch.dress(&mut shell);
+        let ran = takeup_tests::Ran::of(
+            shell
+                .current_dir(desk.scratch.home())
+                .args(["-c", "trap '' HUP INT QUIT TERM; exec \"$@\"", "sh"])
+                .arg(super::kit::PROGRAM)
+                .args(["bg", "run", "--json", "--", "sh", "-c"])
+                .arg(format!("ulimit -c 0; kill -{signal} $$; sleep 500"))
+                .output()
+                .unwrap(),
+        )
+        .exits(0);
+        let id = ran.json()["data"]["task"]["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        assert_eq!(desk.end(&id)["signal"], signal);
+    }
+}
+
 #[test]
 fn a_core_dump_is_told() {
     // Whether a core file is written depends on the machine; then the flag is set also where a pipe takes it.

@@ -127,11 +127,13 @@ fn signals() -> io::Result<Signals> {
     wake.set_nonblocking(true)?;
     let asked = Arc::new(AtomicBool::new(false));
     let terminated = Arc::new(AtomicBool::new(false));
-    // Flags are set before the pipe wakes.
+    // Flags are set before the pipe wakes. What is handled here has its default in the command again, also where whoever began
+    // it ignores it: a shell does so for what it runs behind `&`, and nohup.
     signal_hook::flag::register(SIGUSR1, Arc::clone(&asked))?;
-    signal_hook::flag::register(SIGTERM, Arc::clone(&terminated))?;
-    signal_hook::flag::register(SIGINT, Arc::clone(&terminated))?;
-    for signal in [SIGUSR1, SIGTERM, SIGINT, SIGHUP, SIGCHLD] {
+    for signal in [SIGTERM, SIGINT, SIGQUIT] {
+        signal_hook::flag::register(signal, Arc::clone(&terminated))?;
+    }
+    for signal in [SIGUSR1, SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGCHLD] {
         signal_hook::low_level::pipe::register(signal, send.try_clone()?)?;
     }
     Ok(Signals {
