@@ -22,9 +22,12 @@ pub struct Whole {
     pub tree: String,
     /// The repositories that this tree names and that are there, by path.
     pub nested: Vec<Nested>,
-    /// Files in folders that this tree names as repositories and that are none: path, mode and content, sorted by path.
-    pub loose: Vec<(Vec<u8>, u32, Vec<u8>)>,
+    /// Files in folders that this tree names as repositories and that are none, sorted by path.
+    pub loose: Vec<Loose>,
 }
+
+/// A file by its path, git's mode and its content.
+pub type Loose = (Vec<u8>, u32, Vec<u8>);
 
 /// A repository inside another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -408,7 +411,7 @@ impl<'a> Scratch<'a> {
     }
 
     /// Lists the files and links below a folder, without what is named `.git`.
-    fn loose(&self, path: &[u8]) -> Result<Vec<(Vec<u8>, u32, Vec<u8>)>, String> {
+    fn loose(&self, path: &[u8]) -> Result<Vec<Loose>, String> {
         use std::os::unix::fs::MetadataExt as _;
         let mut found = Vec::new();
         let mut todo = Vec::from_iter(self.is_folder(path).then(|| path.to_vec()));
