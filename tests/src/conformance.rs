@@ -20,6 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use takeup_core::ids::TaskId;
 use takeup_core::status::Status;
 use takeup_core::verdict::{ReasonCode, Verdict};
 
@@ -182,7 +183,12 @@ fn play(
         session.id.as_str(),
     )?;
 
-    let (by_mcp, refused) = faces::mcp(&stage, TASK, session.id.as_str());
+    let task = answer
+        .candidates
+        .iter()
+        .find(|one| one.session == session.id.as_str())
+        .map_or(TASK, |one| one.task.as_str());
+    let (by_mcp, refused) = faces::mcp(&stage, task, session.id.as_str());
     same("the MCP server", &answer, &by_mcp)?;
     let takeable = matches!(
         expected.verdict(),
@@ -268,7 +274,8 @@ fn compare(
     if expected.verdict().map(Verdict::code) != Some(found.verdict.as_str()) {
         return Err(format!("{} does not follow from {right:?}", found.verdict));
     }
-    if found.task != TASK {
+    // A session of which only our hooks know has no title, and is called by its id.
+    if found.task != TASK && found.task != TaskId::from_title(session).as_str() {
         return Err(format!("the task is called {:?}", found.task));
     }
     if let Some(status) = expected.status

@@ -88,8 +88,6 @@ pub enum Fact {
     Process,
     /// That a session that ended in good order left something unfinished.
     Ended,
-    /// That a living session works on something.
-    Living,
     /// That a task was marked stale.
     Marked,
     /// The place, apart from its path.
@@ -112,7 +110,7 @@ pub enum Fact {
 
 impl Fact {
     /// Every fact, in the order of the letters in the table.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 16] = [
         Self::Content,
         Self::Movement,
         Self::Closing,
@@ -120,7 +118,6 @@ impl Fact {
         Self::Calls,
         Self::Process,
         Self::Ended,
-        Self::Living,
         Self::Marked,
         Self::Place,
         Self::Clean,
@@ -225,12 +222,10 @@ pub fn without(fact: Fact, reasons: &mut Vec<ReasonCode>) -> bool {
             }
         }
         Fact::Ended if reasons.contains(&R::SessionEnded) => reasons.clear(),
-        Fact::Living if reasons.contains(&R::SessionLive) => reasons.clear(),
         Fact::ClosedContent if reasons.iter().any(|reason| rank(*reason) == 1) => {
             reasons.retain(|reason| rank(*reason) != 4);
         }
         Fact::Ended
-        | Fact::Living
         | Fact::ClosedContent
         | Fact::Place
         | Fact::Clean
