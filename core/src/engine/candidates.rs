@@ -342,18 +342,29 @@ impl<'a> Gatherer<'a> {
         };
         let review = task.review.as_ref().and_then(gate);
         let own = self.caller.session.as_ref() == Some(&task.session);
+        // Nobody can answer a question that is gone. A person can go on with the present content all the same.
+        let question_lost = task.status == Status::HumanReview && task.review.is_none();
         let facts = Facts {
-            status: task.status,
+            status: if question_lost {
+                Status::Dirty
+            } else {
+                task.status
+            },
             resumed_to: task
                 .resumed_to
                 .clone()
                 .map(|id| SessionRef::new(task.session.agent.clone(), id)),
             whereabouts,
             root: text_of_path(&task.root),
-            content: if whereabouts == Whereabouts::Same {
-                task.content.clone()
-            } else {
+            content: if whereabouts != Whereabouts::Same {
                 Content::NotCompared
+            } else if question_lost {
+                Content::Blind(
+                    "it waits for a person's decision, and the question is not there or cannot be read; only a person can go on with it"
+                        .to_owned(),
+                )
+            } else {
+                task.content.clone()
             },
             movement: Movement::default(),
             review,

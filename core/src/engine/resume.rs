@@ -677,10 +677,13 @@ fn import(
         task_id,
         session: candidate.session(),
         place: place.clone(),
-        status: if candidate.identity.status.is_closed() {
-            Status::Active
-        } else {
-            candidate.identity.status
+        status: match candidate.identity.status {
+            Status::Completed | Status::Abandoned => Status::Active,
+            Status::HumanReview => Status::Dirty,
+            status @ (Status::Active
+            | Status::Dirty
+            | Status::VerificationRequired
+            | Status::StaleTask) => status,
         },
         base: None,
         latest: None,

@@ -2,7 +2,7 @@
 use serde_json::{Value, json};
 use takeup_tests::{Ran, Scratch, picture};
 
-use super::{put, record, scratch};
+use super::{digest, identity, put, record, scratch};
 
 const QUESTION: &str = "human-review-t1-ses-1.json";
 const HOLDER: &str = "task-identity-t1-ses-1.json";
@@ -182,4 +182,31 @@ fn an_answer_from_another_session_moves_the_task_there() {
     assert_eq!(of("ses_1")["status"], "abandoned");
     assert_eq!(of("ses_1")["resumedToSessionId"], "ses_2");
     assert_eq!(of("ses_2")["status"], "dirty");
+}
+
+/// A task that waits for a person whose question is gone: nobody can answer it, and a person can go on all the same.
+#[test]
+fn a_question_that_is_gone_is_no_dead_end() {
+    let scratch = scratch();
+    scratch.write("src/a", "changed");
+    let mut left = identity(&scratch, "fix", "ses_old");
+    left["latestWorkingTreeFingerprint"] = digest(&scratch).into();
+    left["status"] = "human-review".into();
+    put(&scratch, "task-identity-fix-ses-old.json", &left);
+    let found = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    let candidate = &found["data"]["candidates"][0];
+    assert_eq!(candidate["verdict"], "stale-task", "{found}");
+    assert!(
+        candidate["reasons"][0]["message"]
+            .as_str()
+            .unwrap()
+            .contains("question")
+    );
+    // Never by a plain yes.
+    scratch.takeup(&["resume", "fix", "--confirm"]).exits(3);
+    let next = candidate["next"]["command"].as_str().unwrap();
+    let words: Vec<&str> = next.split(' ').skip(2).collect();
+    scratch.takeup(&words).exits(0);
+    let old = record(&scratch, "task-identity-fix-ses-old.json");
+    assert_eq!(old["status"], "abandoned", "{old}");
 }
