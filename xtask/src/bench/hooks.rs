@@ -250,11 +250,20 @@ fn measure(repo: &Path, rounds: usize, files: usize, tasks: &str) -> anyhow::Res
     Ok(())
 }
 
-/// Waits until no recorder is at work.
+/// Waits until the recorder has looked at what was committed last: it begins when git is over.
 fn until_recorded(repo: &Path) -> anyhow::Result<()> {
-    let Ok(file) = File::open(repo.join(".git/takeup/recorder.lock")) else {
-        return Ok(());
-    };
-    file.lock_shared()?;
+    let folder = repo.join(".git/takeup");
+    while Ledger::at(&folder)
+        .read()?
+        .state
+        .observations
+        .iter()
+        .any(|seen| seen.pending)
+    {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    if let Ok(lock) = File::open(folder.join("recorder.lock")) {
+        lock.lock_shared()?;
+    }
     Ok(())
 }
