@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use takeup_core::process::{Liveness, ProcessIdentity, Processes as _, system};
+use takeup_core::process::{self, Liveness, ProcessIdentity, Processes as _, system};
 use takeup_core::time::Time;
 use takeup_sqlite::{Owner, lock_owner};
 
@@ -30,6 +30,8 @@ struct Holder {
     pid: u32,
     cwd: Option<PathBuf>,
     process: Option<ProcessIdentity>,
+    /// It stands above this very process: that it lives says nothing of other sessions than the caller's.
+    calls_us: bool,
 }
 
 impl Holders {
@@ -123,6 +125,14 @@ impl Holders {
             .find(|holder| holder.works_in(&row.directory) && !began_later(holder));
         let age = now.since(written);
         if let Some(holder) = here {
+            if holder.calls_us {
+                return Liveness::Unknown {
+                    why: format!(
+                        "{} works in its folder, perhaps on another session: this command runs in it",
+                        holder.name()
+                    ),
+                };
+            }
             if ending.in_turn && age < FRESH {
                 return Liveness::Live {
                     proof: format!(
@@ -191,6 +201,7 @@ fn openers(database: &Path) -> Vec<Holder> {
         return Vec::new();
     };
     let table = system();
+    let above = process::ancestors(&table, own).unwrap_or_default();
     processes
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
@@ -213,6 +224,7 @@ fn openers(database: &Path) -> Vec<Holder> {
         })
         .map(|pid| Holder {
             pid,
+            calls_us: above.iter().any(|ancestor| ancestor.pid == pid),
             cwd: Path::new("/proc")
                 .join(pid.to_string())
                 .join("cwd")
