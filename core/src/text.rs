@@ -235,6 +235,42 @@ pub const fn is_shown(c: char) -> bool {
     }
 }
 
+/// Reads a JSON document of an agent. Half of a surrogate pair in it (`\\ud83d` alone) is read as U+FFFD: a program in
+/// JavaScript that cuts a text in the middle of a character writes just that, and means no more by it.
+///
+/// # Errors
+/// Where it is no JSON for another reason.
+pub fn json_of_agent<T: serde::de::DeserializeOwned>(input: &[u8]) -> serde_json::Result<T> {
+    serde_json::from_slice(input).or_else(|error| {
+        without_halves(input).map_or(Err(error), |mended| serde_json::from_slice(&mended))
+    })
+}
+
+/// Returns the text with U+FFFD in the place of each half of a surrogate pair; `None` where there is none.
+fn without_halves(input: &[u8]) -> Option<Vec<u8>> {
+    let unit = |at: usize| {
+        let digits = input.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let (mut out, mut at, mut found) = (Vec::with_capacity(input.len()), 0, false);
+    while let Some(byte) = input.get(at) {
+        let length = match (byte, unit(at), unit(at + 6)) {
+            (b'\\', Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => 12,
+            (b'\\', Some(0xD800..=0xDFFF), _) => {
+                out.extend(b"\\ufffd");
+                found = true;
+                at += 6;
+                continue;
+            }
+            (b'\\', _, _) => 2,
+            _ => 1,
+        };
+        out.extend(input.iter().skip(at).take(length));
+        at += length;
+    }
+    found.then_some(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -301,5 +337,24 @@ mod tests {
         assert_eq!(clean("x", 0), "");
         assert_eq!(one_line("one  two\nthree", 7), "one tw…");
         assert_eq!(one_line(&"word ".repeat(100_000), 6), "word …");
+    }
+
+    #[test]
+    fn half_a_character_is_read_and_a_whole_one_stays() {
+        let read = |text: &str| {
+            json_of_agent::<serde_json::Value>(text.as_bytes()).map(|value| value["a"].clone())
+        };
+        assert_eq!(read(r#"{"a":"cut \ud83d"}"#).unwrap(), "cut \u{fffd}");
+        assert_eq!(
+            read(r#"{"a":"\udca9 \ud83d\udca9"}"#).unwrap(),
+            "\u{fffd} \u{1f4a9}"
+        );
+        // What is written out is no escape.
+        assert_eq!(
+            read(r#"{"a":"\\ud83d \ud83d"}"#).unwrap(),
+            "\\ud83d \u{fffd}"
+        );
+        assert!(read(r#"{"a":"\ud83d""#).is_err());
+        assert!(read(r#"{"a":"\u12"}"#).is_err());
     }
 }

@@ -404,7 +404,8 @@ fn a_session_that_only_hooks_recorded_is_listed_and_can_be_taken_up() {
     hook("SessionStart", ",\"source\":\"startup\"");
     hook("UserPromptSubmit", ",\"prompt\":\"mend the parser\"");
     scratch.write("src/a", "half done");
-    hook("Stop", "");
+    // A text that was cut in the middle of a character.
+    hook("Stop", ",\"last_assistant_message\":\"cut \\ud83d\"");
     for args in [
         &["sessions", "--json"][..],
         &["sessions", "--all", "--json"],
@@ -431,6 +432,18 @@ fn a_session_that_only_hooks_recorded_is_listed_and_can_be_taken_up() {
         .exits(0)
         .json();
     assert_eq!(taken["data"]["source"]["sessionId"], "cs1-session");
+    // What was known of it stays, and it is a session as before.
+    let shown = scratch.takeup(&["show", "mend-the-parser", "--from", "cs1-session"]);
+    assert!(
+        !shown.stdout.contains("nothing was recorded"),
+        "{}",
+        shown.stdout
+    );
+    let listed = scratch.takeup(&["sessions", "--json"]).exits(0).json();
+    assert_eq!(
+        listed["data"]["sessions"][0]["session"]["id"],
+        "cs1-session"
+    );
     // It is told once, as the task it is now.
     let found = scratch.takeup(&["inspect", "--json"]).exits(0).json();
     let candidates = found["data"]["candidates"].as_array().unwrap();

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use takeup_core::agent::{AgentError, HookEvent, HookKind};
 use takeup_core::ids::{AgentId, SessionId, SessionRef};
 use takeup_core::redact;
-use takeup_core::text::one_line;
+use takeup_core::text::{json_of_agent, one_line};
 
 use crate::clients::{Client, Meaning, Shape};
 
@@ -25,8 +25,7 @@ pub(crate) fn translate(
     if input.len() > LIMIT {
         return Err(refuse(format!("it has more than {LIMIT} bytes")));
     }
-    let payload: Value =
-        serde_json::from_slice(input).map_err(|error| refuse(error.to_string()))?;
+    let payload: Value = json_of_agent(input).map_err(|error| refuse(error.to_string()))?;
     let text = |names: [&str; 2]| {
         names
             .iter()

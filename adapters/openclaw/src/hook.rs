@@ -6,6 +6,7 @@ use takeup_core::agent::{AgentError, HookEvent, HookKind};
 use takeup_core::env::Env;
 use takeup_core::ids::{AgentId, SessionId, SessionRef};
 use takeup_core::process::Processes;
+use takeup_core::text::json_of_agent;
 
 use crate::ID;
 use crate::home::Home;
@@ -49,8 +50,7 @@ pub(crate) fn translate(
     if input.len() > LIMIT {
         return Err(refuse(format!("it has more than {LIMIT} bytes")));
     }
-    let payload: Payload =
-        serde_json::from_slice(input).map_err(|error| refuse(error.to_string()))?;
+    let payload: Payload = json_of_agent(input).map_err(|error| refuse(error.to_string()))?;
     let id = payload
         .session_id
         .as_deref()

@@ -3,6 +3,7 @@ use serde_json::Value;
 use takeup_core::agent::{AgentError, HookEvent, HookKind};
 use takeup_core::ids::{SessionId, SessionRef};
 use takeup_core::text;
+use takeup_core::text::json_of_agent;
 
 /// The longest prompt, argument or message that is kept.
 const LONGEST: usize = 1_000;
@@ -14,7 +15,7 @@ pub(crate) fn hook(event: &str, input: &[u8]) -> Result<HookEvent, AgentError> {
         why,
     };
     let payload: Value =
-        serde_json::from_slice(input).map_err(|error| refuse(format!("it is no JSON: {error}")))?;
+        json_of_agent(input).map_err(|error| refuse(format!("it is no JSON: {error}")))?;
     let field = |key: &str| payload.get(key).and_then(Value::as_str);
     let shown = |key: &str| field(key).map(|value| text::one_line(value, LONGEST));
     let session = field("sessionID").ok_or_else(|| refuse("it names no session".to_owned()))?;

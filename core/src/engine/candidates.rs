@@ -69,7 +69,7 @@ impl<'a> Gatherer<'a> {
             gatherer.foreign.extend(tasks.items);
             gatherer.issues.extend(tasks.issues);
         }
-        for session in super::recorded::recorded(engine, site) {
+        for session in super::recorded::without_task(engine, site) {
             let told = |known: &Session| known.session == session.session;
             if !gatherer.sessions.iter().any(told)
                 && caller.session.as_ref() != Some(&session.session)

@@ -309,10 +309,39 @@ pub(super) fn between(
             path: name.to_owned(),
         });
     }
+    changes.paths.extend(checkouts(left, there, boundary));
+    changes.paths.sort_by(|a, b| a.path.cmp(&b.path));
     if !incomplete.is_empty() {
         changes.incomplete = Some(incomplete.join("; "));
     }
     changes
+}
+
+/// Names the submodules that are checked out on one side only, where the tree says nothing of it.
+fn checkouts(left: &TreeRecord, there: &TreeRecord, boundary: &Boundary) -> Vec<Changed> {
+    if left.fingerprint != there.fingerprint {
+        return Vec::new();
+    }
+    let paths = |record: &TreeRecord| -> BTreeSet<String> {
+        let paths = record.submodules.iter().map(|inner| inner.path.clone());
+        paths.collect()
+    };
+    let (was, is) = (paths(left), paths(there));
+    was.symmetric_difference(&is)
+        .map(|path| Changed {
+            verb: if was.contains(path) {
+                Verb::Deleted
+            } else {
+                Verb::Added
+            },
+            place: ChangedPlace::Nested,
+            inside_boundary: boundary.allows(path),
+            own: false,
+            left: None,
+            there: None,
+            path: path.clone(),
+        })
+        .collect()
 }
 
 /// Tells whether a linked work tree of the repository of `root` lies at a path, or lay there when it was made.

@@ -1,4 +1,4 @@
-//! Sessions that only our own hooks know: their agents keep no store that is read, and they hold no task.
+//! Sessions that only our own hooks know: their agents keep no store that is read.
 use super::{Engine, EngineError, Site};
 use crate::agent::{Interruption, InterruptionReason, Session};
 use crate::identity::SessionRecord;
@@ -6,24 +6,35 @@ use crate::ids::AgentId;
 use crate::paths::path_of_text;
 use crate::process::{Liveness, liveness_of};
 
-/// Lists the sessions of this work tree that hooks recorded and that hold no task, the newest first. Reads only; where takeup
-/// is not used there are none.
+/// Lists the sessions of this work tree that hooks recorded, the newest first. Reads only; where takeup is not used there are
+/// none.
 pub fn recorded_sessions(engine: &Engine<'_>) -> Result<Vec<Session>, EngineError> {
-    Ok(recorded(engine, &Site::open(engine)?))
+    Ok(recorded(engine, &Site::open(engine)?, |_| true))
 }
 
-pub(super) fn recorded(engine: &Engine<'_>, site: &Site) -> Vec<Session> {
+/// Lists those that hold no task and never held one: what is left of the others is told by their tasks.
+pub(super) fn without_task(engine: &Engine<'_>, site: &Site) -> Vec<Session> {
     let state = &site.view.state;
+    recorded(engine, site, |record| {
+        let mut identities = state.of_session(&record.session.id);
+        !identities.any(|identity| identity.session == record.session)
+    })
+}
+
+fn recorded(
+    engine: &Engine<'_>,
+    site: &Site,
+    counts: impl Fn(&SessionRecord) -> bool,
+) -> Vec<Session> {
     let person = AgentId::person();
-    let mut found: Vec<Session> = state
+    let mut found: Vec<Session> = site
+        .view
+        .state
         .sessions
         .iter()
         .filter(|record| record.session.agent != person)
         .filter(|record| Some(&record.place.worktree_id) == site.tokens.worktree.as_ref())
-        .filter(|record| {
-            let mut identities = state.of_session(&record.session.id);
-            !identities.any(|identity| identity.session == record.session)
-        })
+        .filter(|record| counts(record))
         .map(|record| session_of(engine, record))
         .collect();
     found.sort_by(|a, b| {

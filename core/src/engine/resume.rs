@@ -12,7 +12,7 @@ use super::{Caller, Changes, Choice, Engine, EngineError, PATIENCE, Site, effect
 use crate::agent::Effect;
 use crate::boundary::Boundary;
 use crate::fingerprint::{Look, ProvenanceEvent};
-use crate::identity::{Identity, OpenEffect, Task};
+use crate::identity::{Identity, OpenEffect, SessionRecord, Task};
 use crate::ids::{SessionId, SessionRef, TaskId};
 use crate::ledger::{Change, State, Transition, View};
 use crate::names;
@@ -237,7 +237,8 @@ fn attempt(
         _ => Vec::new(),
     };
     let place = site.place_record()?;
-    let imported = import(engine, &candidate, &place, at);
+    let recorded = site.view.state.session(&candidate.session());
+    let imported = import(engine, recorded, &candidate, &place, at);
     let seen = seq_of(view, &task_id);
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         if seq_of(view, &task_id) != seen {
@@ -638,6 +639,7 @@ fn unknown_life<'a>(candidate: &'a Candidate, target: &SessionRef) -> Option<&'a
 /// Makes records of ours for work that only an agent's own store knows.
 fn import(
     engine: &Engine<'_>,
+    recorded: Option<&SessionRecord>,
     candidate: &Candidate,
     place: &crate::identity::PlaceRecord,
     at: Time,
@@ -686,9 +688,9 @@ fn import(
             | Status::StaleTask) => status,
         },
         base: None,
-        latest: None,
-        process: None,
-        closing: None,
+        latest: recorded.and_then(|record| record.latest.clone()),
+        process: recorded.and_then(|record| record.process.clone()),
+        closing: recorded.and_then(|record| record.closing.clone()),
         open_effects: candidate.open_effects.clone(),
         resumed_from: None,
         resumed_to: None,

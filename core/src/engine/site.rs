@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Engine, EngineError};
 use crate::fingerprint::{self, Look, Options};
-use crate::identity::{Identity, PlaceRecord};
+use crate::identity::{Identity, PlaceRecord, SessionRecord};
 use crate::ids::SessionRef;
 use crate::issue::{Issue, IssueKind};
 use crate::ledger::{Actor, Change, Ledger, Transition, View};
@@ -296,7 +296,11 @@ pub fn init(engine: &Engine<'_>, mode: InitMode) -> Result<Initialised, EngineEr
 }
 
 fn is_now(site: &Site, identity: &Identity, whereabouts: Whereabouts) -> bool {
-    site.whereabouts(&identity.place)
+    lies(site, &identity.place, whereabouts)
+}
+
+fn lies(site: &Site, place: &PlaceRecord, whereabouts: Whereabouts) -> bool {
+    site.whereabouts(place)
         .is_ok_and(|found| found == whereabouts)
 }
 
@@ -325,6 +329,18 @@ fn move_here(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
         session: SessionRef::person(),
         pid: std::process::id(),
     };
+    // Sessions that hold no task are only where hooks recorded them.
+    let sessions: Vec<_> = site
+        .view
+        .state
+        .sessions
+        .iter()
+        .filter(|record| {
+            lies(site, &record.place, Whereabouts::Relocated)
+                || lies(site, &record.place, Whereabouts::CopyOfGone)
+        })
+        .map(|record| record.session.clone())
+        .collect();
     let relocated: Vec<_> = site
         .view
         .state
@@ -341,6 +357,15 @@ fn move_here(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
     let committed = site
         .ledger
         .transact(engine.clock, super::PATIENCE, |view| {
+            let sessions = sessions
+                .iter()
+                .filter_map(|session| view.state.session(session))
+                .map(|record| Change::Session {
+                    session: Box::new(SessionRecord {
+                        place: place.clone(),
+                        ..record.clone()
+                    }),
+                });
             let changes: Vec<Change> = relocated
                 .iter()
                 .filter_map(|(task, session)| view.state.identity(task, session))
@@ -352,6 +377,7 @@ fn move_here(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
                         identity: Box::new(identity),
                     }
                 })
+                .chain(sessions)
                 .collect();
             let count = changes.len();
             let transition = (count > 0).then(|| Transition {

@@ -138,6 +138,9 @@ fn any_change_inside_a_submodule_is_a_change() {
                     .success()
             );
             assert_eq!(verdict(&scratch, &repo), expected, "{command:?}");
+            let shown = scratch.takeup(&["inspect"]).stdout;
+            let named = shown.contains("lib");
+            assert_eq!(named, expected == "stale-task", "{command:?}: {shown}");
         }
     }
 }

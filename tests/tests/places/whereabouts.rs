@@ -163,3 +163,31 @@ fn nothing_is_recorded_for_the_original_from_its_copy() {
     }
     assert_eq!(verdict(&scratch, &original), "resume-verification");
 }
+
+#[test]
+fn a_session_that_only_hooks_recorded_moves_along() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    // A shell under another name stands for the agent, and is over when the hook is.
+    let agent = scratch.path().join("claude");
+    fs::copy("/bin/sh", &agent).unwrap();
+    for event in ["SessionStart", "UserPromptSubmit", "Stop"] {
+        let payload = format!(
+            "{{\"session_id\":\"cs1\",\"cwd\":\"{}\",\"prompt\":\"mend\"}}",
+            scratch.repo().display()
+        );
+        let mut program = Command::new(&agent);
+        scratch.dress(&mut program);
+        program
+            .current_dir(scratch.repo())
+            .stdin(std::process::Stdio::null())
+            .args(["-c", "\"$@\"; :", "claude", PROGRAM])
+            .args(["hook", "claude-code", event, &payload]);
+        assert!(program.status().unwrap().success());
+    }
+    let moved = scratch.path().join("moved");
+    fs::rename(scratch.repo(), &moved).unwrap();
+    assert_eq!(verdict(&scratch, &moved), "mismatched-repository");
+    scratch.takeup_in(&moved, &["init", "--moved"]).exits(0);
+    assert_eq!(verdict(&scratch, &moved), "resume-verification");
+}
