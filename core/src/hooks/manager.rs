@@ -1,5 +1,5 @@
 //! Programs that manage git hooks: they are recognised, and their files are left alone.
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use bstr::ByteSlice as _;
 use schemars::JsonSchema;
@@ -51,6 +51,16 @@ pub(super) fn of_folder(
     folder: &Path,
     set_in: Option<ConfigScope>,
 ) -> Option<Manager> {
+    // A way out of the work tree and back may be written with `..`.
+    let real = folder
+        .components()
+        .any(|part| part == Component::ParentDir)
+        .then(|| {
+            folder
+                .canonicalize()
+                .unwrap_or_else(|_| without_parents(folder))
+        });
+    let folder = real.as_deref().unwrap_or(folder);
     match set_in? {
         ConfigScope::System | ConfigScope::Global => Some(Manager::UserHooksPath),
         ConfigScope::Local | ConfigScope::Worktree | ConfigScope::Command => {
@@ -70,6 +80,19 @@ pub(super) fn of_folder(
             })
         }
     }
+}
+
+/// Resolves `..` by the names alone, as is all that can be done for what is not there.
+fn without_parents(folder: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in folder.components() {
+        if part == Component::ParentDir {
+            plain.pop();
+        } else {
+            plain.push(part);
+        }
+    }
+    plain
 }
 
 /// Tells which program generated a hook.

@@ -183,6 +183,16 @@ fn nothing_is_made_outside_the_repository() {
     assert_eq!(settled(&scratch.repo()).observations.len(), 1);
     scratch.takeup(&["hooks", "uninstall"]).exits(0);
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    // The same by a path that leads out of the work tree.
+    scratch.git(&["config", "core.hooksPath", "../nowhere/hooks"]);
+    let refused = scratch
+        .takeup(&["hooks", "install", "--json"])
+        .exits(1)
+        .json();
+    assert_eq!(refused["error"]["code"], "hooks-folder-missing");
+    scratch.git(&["config", "core.hooksPath", "../not there/hooks"]);
+    scratch.takeup(&["hooks", "install"]).exits(0);
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 5);
 }
 
 #[test]
