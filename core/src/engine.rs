@@ -13,6 +13,7 @@ mod elsewhere;
 mod error;
 mod handover;
 mod hook;
+mod import;
 mod inspect;
 mod prove;
 mod recorded;

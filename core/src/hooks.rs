@@ -164,7 +164,7 @@ impl Explain for HookError {
             Self::NoFolder { path, scope } => {
                 let make = format!(
                     "make it, and then install again: mkdir -p {}",
-                    by_hand::quoted(path)
+                    crate::paths::shell_word(path)
                 );
                 Some(match scope.and_then(plan::unset) {
                     Some(unset) => format!("{make}; or take the setting away: {unset}"),

@@ -322,11 +322,7 @@ fn checkouts(left: &TreeRecord, there: &TreeRecord, boundary: &Boundary) -> Vec<
     if left.fingerprint != there.fingerprint {
         return Vec::new();
     }
-    let paths = |record: &TreeRecord| -> BTreeSet<String> {
-        let paths = record.submodules.iter().map(|inner| inner.path.clone());
-        paths.collect()
-    };
-    let (was, is) = (paths(left), paths(there));
+    let (was, is) = (left.checked_out(), there.checked_out());
     was.symmetric_difference(&is)
         .map(|path| Changed {
             verb: if was.contains(path) {
@@ -339,7 +335,7 @@ fn checkouts(left: &TreeRecord, there: &TreeRecord, boundary: &Boundary) -> Vec<
             own: false,
             left: None,
             there: None,
-            path: path.clone(),
+            path: (*path).to_owned(),
         })
         .collect()
 }

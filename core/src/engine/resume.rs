@@ -4,20 +4,20 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::candidate::{Candidate, IdentityView, Source};
+use super::candidate::{Candidate, IdentityView};
 use super::candidates::Gatherer;
 use super::start::record;
 use super::views::NextView;
-use super::{Caller, Changes, Choice, Engine, EngineError, PATIENCE, Site, effects, select};
+use super::{
+    Caller, Changes, Choice, Engine, EngineError, PATIENCE, Site, effects, import, select,
+};
 use crate::agent::Effect;
-use crate::boundary::Boundary;
 use crate::fingerprint::{Look, ProvenanceEvent};
-use crate::identity::{Identity, OpenEffect, SessionRecord, Task};
+use crate::identity::{Identity, OpenEffect};
 use crate::ids::{SessionId, SessionRef, TaskId};
 use crate::ledger::{Change, State, Transition, View};
 use crate::names;
 use crate::paths::text_of_path;
-use crate::plan::{Check, Plan};
 use crate::process::Liveness;
 use crate::status::{self, Event, Status};
 use crate::time::Time;
@@ -238,7 +238,7 @@ fn attempt(
     };
     let place = site.place_record()?;
     let recorded = site.view.state.session(&candidate.session());
-    let imported = import(engine, recorded, &candidate, &place, at);
+    let imported = import::records(engine, recorded, &candidate, &place, at);
     let seen = seq_of(view, &task_id);
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         if seq_of(view, &task_id) != seen {
@@ -634,69 +634,4 @@ fn unknown_life<'a>(candidate: &'a Candidate, target: &SessionRef) -> Option<&'a
         .find(|reason| reason.code == ReasonCode::LivenessUnknown)
         .filter(|_| &candidate.session() != target)
         .map(|reason| reason.message.as_str())
-}
-
-/// Makes records of ours for work that only an agent's own store knows.
-fn import(
-    engine: &Engine<'_>,
-    recorded: Option<&SessionRecord>,
-    candidate: &Candidate,
-    place: &crate::identity::PlaceRecord,
-    at: Time,
-) -> Option<(Task, Identity)> {
-    let (boundary, plan) = match &candidate.source {
-        Source::Ledger => return None,
-        Source::Session => (Boundary::default(), Plan::default()),
-        Source::Foreign(task) => (
-            Boundary {
-                allowed: task.allowed.clone(),
-                avoided: task.avoided.clone(),
-                ..Boundary::default()
-            },
-            Plan {
-                checks: task
-                    .checks
-                    .iter()
-                    .map(|command| Check {
-                        command: engine.mask(command),
-                        source: task.session.agent.to_string(),
-                        must_fail: None,
-                    })
-                    .collect(),
-                no_checks: false,
-            },
-        ),
-    };
-    let task_id: TaskId = candidate.identity.task_id.clone();
-    let task = Task {
-        task_id: task_id.clone(),
-        title: engine.mask(&candidate.identity.title),
-        boundary,
-        plan,
-        created_at: at,
-    };
-    let identity = Identity {
-        task_id,
-        session: candidate.session(),
-        place: place.clone(),
-        status: match candidate.identity.status {
-            Status::Completed | Status::Abandoned => Status::Active,
-            Status::HumanReview => Status::Dirty,
-            status @ (Status::Active
-            | Status::Dirty
-            | Status::VerificationRequired
-            | Status::StaleTask) => status,
-        },
-        base: None,
-        latest: recorded.and_then(|record| record.latest.clone()),
-        process: recorded.and_then(|record| record.process.clone()),
-        closing: recorded.and_then(|record| record.closing.clone()),
-        open_effects: candidate.open_effects.clone(),
-        resumed_from: None,
-        resumed_to: None,
-        created_at: candidate.identity.updated_at,
-        updated_at: candidate.identity.updated_at,
-        revision: candidate.identity.revision,
-    };
-    Some((task, identity))
 }

@@ -187,6 +187,58 @@ fn second_part() -> Sha256 {
     Sha256::new().chain_update(b"takeup: content of nested repositories\0")
 }
 
+/// Adds the files in the folder of a submodule that is no repository. Returns whether there are any: they are not watched
+/// while they are read, so two looks have to see the same.
+fn add_loose(
+    place: &Place,
+    path: &[u8],
+    options: &Options<'_>,
+    scan: &mut Scan,
+    record: &mut TreeRecord,
+    counters: &mut Counters,
+    beyond: &mut Option<Sha256>,
+) -> Result<bool, FingerprintError> {
+    let name = text_of_bytes(path);
+    let files = match loose::look(place, path, options, counters) {
+        Ok(Loose::Files(files)) => files,
+        Ok(Loose::Nothing) => return Ok(false),
+        Ok(Loose::Broken(why)) => {
+            record.incomplete = Some(format!("{name}: {why}"));
+            return Ok(false);
+        }
+        Ok(Loose::TooMany) => {
+            record.incomplete = Some(format!(
+                "{name} is a submodule without its repository, and holds too many files to read each time"
+            ));
+            return Ok(false);
+        }
+        Err(FingerprintError::Interrupted) => return Err(FingerprintError::Interrupted),
+        Err(error) => {
+            record.incomplete = Some(format!("in {name}: {error}"));
+            return Ok(false);
+        }
+    };
+    let hasher = beyond.get_or_insert_with(second_part);
+    hasher.update((path.len() as u64).to_be_bytes());
+    hasher.update(path);
+    hasher.update(b"loose ");
+    hasher.update((files.len() as u64).to_be_bytes());
+    for (file, mode, digest) in files {
+        hasher.update((file.len() as u64).to_be_bytes());
+        hasher.update(&file);
+        hasher.update(mode);
+        hasher.update(digest);
+        scan.deviations.push(Deviation {
+            path: format!("{name}/{}", text_of_bytes(&file)),
+            kind: DeviationKind::Nested,
+            staged: false,
+            mode: Some(mode.to_owned()),
+            oid: None,
+        });
+    }
+    Ok(true)
+}
+
 /// Looks into the nested repositories, and puts fingerprint and deviations together. Returns whether one of them changed
 /// meanwhile.
 fn finish(
@@ -214,41 +266,15 @@ fn finish(
         let nested = match nested::place(place, &path) {
             Ok(Some(nested)) => nested,
             Ok(None) => {
-                match loose::look(place, &path, options, counters) {
-                    Ok(Loose::Nothing) => {}
-                    Ok(Loose::Broken(why)) => record.incomplete = Some(format!("{name}: {why}")),
-                    Ok(Loose::TooMany) => {
-                        record.incomplete = Some(format!(
-                            "{name} is a submodule without its repository, and holds too many files to read each time"
-                        ));
-                    }
-                    Ok(Loose::Files(files)) => {
-                        // They are not watched while they are read: two looks have to see the same.
-                        young = true;
-                        let hasher = beyond.get_or_insert_with(second_part);
-                        hasher.update((path.len() as u64).to_be_bytes());
-                        hasher.update(&path);
-                        hasher.update(b"loose ");
-                        hasher.update((files.len() as u64).to_be_bytes());
-                        for (file, mode, digest) in files {
-                            hasher.update((file.len() as u64).to_be_bytes());
-                            hasher.update(&file);
-                            hasher.update(mode);
-                            hasher.update(digest);
-                            scan.deviations.push(Deviation {
-                                path: format!("{name}/{}", text_of_bytes(&file)),
-                                kind: DeviationKind::Nested,
-                                staged: false,
-                                mode: Some(mode.to_owned()),
-                                oid: None,
-                            });
-                        }
-                    }
-                    Err(FingerprintError::Interrupted) => {
-                        return Err(FingerprintError::Interrupted);
-                    }
-                    Err(error) => record.incomplete = Some(format!("in {name}: {error}")),
-                }
+                young |= add_loose(
+                    place,
+                    &path,
+                    options,
+                    &mut scan,
+                    record,
+                    counters,
+                    &mut beyond,
+                )?;
                 continue;
             }
             Err(error) => {

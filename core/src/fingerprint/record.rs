@@ -1,4 +1,6 @@
 //! The record of one look at a work tree.
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -59,17 +61,19 @@ impl TreeRecord {
     /// Tells whether both looks saw everything and saw the same content. A submodule that is checked out on one side only
     /// is a difference, though git's tree is the same: all of its files are there, or none.
     pub fn same_content(&self, other: &Self) -> bool {
-        let populated = |record: &Self| -> Vec<String> {
-            let paths = record.submodules.iter().map(|inner| inner.path.clone());
-            paths.collect()
-        };
         self.definition == other.definition
             && self.excluded == other.excluded
             && self.incomplete.is_none()
             && other.incomplete.is_none()
             && self.fingerprint.is_some()
             && self.fingerprint == other.fingerprint
-            && populated(self) == populated(other)
+            && self.checked_out() == other.checked_out()
+    }
+
+    /// Returns the paths of the repositories inside that are checked out, each as [`Submodule::path`].
+    pub fn checked_out(&self) -> BTreeSet<&str> {
+        let paths = self.submodules.iter().map(|inner| inner.path.as_str());
+        paths.collect()
     }
 }
 

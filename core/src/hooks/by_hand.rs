@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::manager::Manager;
 use super::stub;
 use crate::files::read_bounded;
+use crate::paths::shell_word;
 use crate::repository::Place;
 
 /// The largest file of a manager that is read.
@@ -127,7 +128,7 @@ pub(super) fn by_hand(manager: Manager, place: &Place, folder: &Path, event: &st
             Some(_) => {}
         }
         if !is_executable(&hook) {
-            what.run.push(format!("chmod +x {}", quoted(&hook)));
+            what.run.push(format!("chmod +x {}", shell_word(&hook)));
         }
         return what;
     }
@@ -138,7 +139,7 @@ pub(super) fn by_hand(manager: Manager, place: &Place, folder: &Path, event: &st
     };
     what.done = entry == Entry::Runs && what.obstacle.is_none();
     if what.obstacle.is_some() && hook.is_file() && !is_executable(&hook) {
-        what.run.push(format!("chmod +x {}", quoted(&hook)));
+        what.run.push(format!("chmod +x {}", shell_word(&hook)));
     }
     what
 }
@@ -190,11 +191,15 @@ pub(super) fn is_executable(path: &Path) -> bool {
 /// can bear our lines stands in its place. `line` is put into that script at once.
 fn own_folder(hook: &Path, event: &str, line: Option<&str>) -> Vec<String> {
     let folder = hook.parent().unwrap_or_else(|| Path::new("/")).join("own");
-    let (from, kept, to) = (quoted(hook), quoted(&folder.join(event)), quoted(&folder));
+    let (from, kept, to) = (
+        shell_word(hook),
+        shell_word(&folder.join(event)),
+        shell_word(&folder),
+    );
     let moved = match std::fs::canonicalize(hook) {
         // A link may lead on from its own folder only.
         Ok(target) if hook.is_symlink() => {
-            format!("ln -s {} {kept} && rm {from}", quoted(&target))
+            format!("ln -s {} {kept} && rm {from}", shell_word(&target))
         }
         _ => format!("mv {from} {kept}"),
     };
@@ -212,7 +217,11 @@ pub(super) fn not_joined(hook: &Path, event: &str) -> ByHand {
     let mut run = if hook.is_dir() {
         let mut aside = hook.as_os_str().to_os_string();
         aside.push(".aside");
-        vec![format!("mv {} {}", quoted(hook), quoted(Path::new(&aside)))]
+        vec![format!(
+            "mv {} {}",
+            shell_word(hook),
+            shell_word(Path::new(&aside))
+        )]
     } else {
         own_folder(hook, event, None)
     };
@@ -225,11 +234,6 @@ pub(super) fn not_joined(hook: &Path, event: &str) -> ByHand {
         done: false,
         obstacle: None,
     }
-}
-
-pub(super) fn quoted(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    shlex::try_quote(&text).map_or_else(|_| text.to_string(), std::borrow::Cow::into_owned)
 }
 
 /// Returns the folder of husky's own scripts, by the folder that git is told of: `.husky/_` since husky 9, `.husky` before.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::by_hand::{ByHand, by_hand, has_live_call, is_executable, not_joined, quoted};
+use super::by_hand::{ByHand, by_hand, has_live_call, is_executable, not_joined};
 use super::failure;
 pub use super::failure::HookFailure;
 use super::manager;
@@ -15,6 +15,7 @@ use super::{EVENTS, HookError, stub};
 use crate::ids::{Oid, WorktreeId};
 use crate::ledger::{InstalledHook, State};
 use crate::observation::Observation;
+use crate::paths::shell_word;
 use crate::repository::{
     ConfigEntry, GitVersion, LastMove, Place, Repository, last_move, last_moves,
 };
@@ -248,7 +249,7 @@ impl Looked<'_> {
         Some(if mode & 0o111 == 0 {
             HookState::NotRun {
                 why: format!("{} is not executable", path.display()),
-                run: vec![format!("chmod +x {}", quoted(path))],
+                run: vec![format!("chmod +x {}", shell_word(path))],
             }
         } else {
             let kept = kept_path(path);

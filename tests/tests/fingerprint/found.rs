@@ -1,7 +1,20 @@
 //! Every difference that a random walk ever found, as small as it could be made.
 use takeup_tests::fingerprint::judge;
+use takeup_tests::fingerprint::repo::Repo;
 
 use super::cases::{agreed, base, every_way, incomplete};
+
+/// A repository with another in `inner`, as a submodule is.
+fn with_inner() -> Repo {
+    let repo = base();
+    repo.git(["init", "-q", "inner"]);
+    repo.git_in(
+        &repo.path("inner"),
+        ["commit", "-q", "--allow-empty", "-m", "m"],
+    );
+    repo.git(["add", "inner"]);
+    repo
+}
 
 #[test]
 fn a_lock_that_a_dead_git_left_behind_is_no_change() {
@@ -351,11 +364,7 @@ fn what_is_only_meant_to_be_added_and_lies_outside_a_sparse_checkout() {
 /// git names the commit of the index in the place of such a submodule, and says nothing of what lies there.
 #[test]
 fn files_in_a_submodule_that_is_no_repository() {
-    let repo = base();
-    let inner = repo.path("inner");
-    repo.git(["init", "-q", "inner"]);
-    repo.git_in(&inner, ["commit", "-q", "--allow-empty", "-m", "m"]);
-    repo.git(["add", "inner"]);
+    let repo = with_inner();
     repo.remove("inner/.git");
     let empty = agreed(&repo).record;
     repo.write("inner/deep/x", "1");
@@ -373,11 +382,7 @@ fn files_in_a_submodule_that_is_no_repository() {
 /// git refuses to look at all then.
 #[test]
 fn a_submodule_whose_repository_is_gone() {
-    let repo = base();
-    let inner = repo.path("inner");
-    repo.git(["init", "-q", "inner"]);
-    repo.git_in(&inner, ["commit", "-q", "--allow-empty", "-m", "m"]);
-    repo.git(["add", "inner"]);
+    let repo = with_inner();
     for (path, text) in [
         ("inner/.git", "gitdir: ../nowhere\n"),
         ("inner/.git/x", "1"),
@@ -391,12 +396,9 @@ fn a_submodule_whose_repository_is_gone() {
 
 #[test]
 fn a_submodule_that_is_not_checked_out_any_more() {
-    let repo = base();
-    let inner = repo.path("inner");
-    repo.git(["init", "-q", "inner"]);
-    repo.git_in(&inner, ["commit", "-q", "--allow-empty", "-m", "m"]);
-    repo.git(["add", "inner"]);
+    let repo = with_inner();
     let there = agreed(&repo).record;
+    let inner = repo.path("inner");
     std::fs::remove_dir_all(&inner).unwrap();
     std::fs::create_dir(&inner).unwrap();
     let empty = agreed(&repo).record;

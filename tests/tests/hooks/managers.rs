@@ -261,14 +261,7 @@ fn husky() -> Scratch {
             "#!/usr/bin/env sh\n. \"$(dirname \"$0\")/h\"\n",
         );
     }
-    let refused = scratch
-        .takeup(&["hooks", "install", "--json"])
-        .exits(1)
-        .json();
-    for hook in refused["data"]["hooks"].as_array().unwrap() {
-        let file = hook["file"].as_str().unwrap();
-        fs::write(file, format!("{}\n", hook["add"].as_str().unwrap())).unwrap();
-    }
+    add_as_advised(&scratch);
     scratch.git(&["add", "-A"]);
     scratch.git(&["commit", "-q", "-m", "husky"]);
     assert_eq!(settled(&scratch.repo()).observations.len(), 1);
@@ -355,15 +348,7 @@ fn a_hook_that_git_runs_itself_has_to_be_executable() {
     scratch.takeup(&["init"]).exits(0);
     scratch.git(&["config", "core.hooksPath", ".husky"]);
     scratch.write(".husky/post-checkout", "#!/usr/bin/env sh\n");
-    let refused = scratch
-        .takeup(&["hooks", "install", "--json"])
-        .exits(1)
-        .json();
-    for hook in refused["data"]["hooks"].as_array().unwrap() {
-        let file = hook["file"].as_str().unwrap();
-        let before = fs::read_to_string(file).unwrap_or_default();
-        fs::write(file, format!("{before}{}\n", hook["add"].as_str().unwrap())).unwrap();
-    }
+    add_as_advised(&scratch);
     for (found, why) in hook_states(&scratch, &scratch.repo()) {
         assert_eq!(found, "not-run");
         assert!(why.contains("not executable"), "{why}");
@@ -377,6 +362,19 @@ fn a_hook_that_git_runs_itself_has_to_be_executable() {
     scratch.git(&["commit", "-q", "--allow-empty", "-m", "x"]);
     let seen = settled(&scratch.repo()).observations;
     assert_eq!(events(&seen), ["post-checkout", "post-commit"]);
+}
+
+/// Adds to each file what a refused installation says has to be added.
+fn add_as_advised(scratch: &Scratch) {
+    let refused = scratch
+        .takeup(&["hooks", "install", "--json"])
+        .exits(1)
+        .json();
+    for hook in refused["data"]["hooks"].as_array().unwrap() {
+        let file = hook["file"].as_str().unwrap();
+        let before = fs::read_to_string(file).unwrap_or_default();
+        fs::write(file, format!("{before}{}\n", hook["add"].as_str().unwrap())).unwrap();
+    }
 }
 
 fn shell(scratch: &Scratch, text: &str) {

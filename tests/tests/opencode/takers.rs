@@ -220,19 +220,22 @@ fn what_its_records_do_not_show_is_said_and_shown_later() {
         // In the place of the new record stands something that cannot be written.
         let blocked = sidecar(&scratch).join("task-identity-fix-ses-new.json");
         std::os::unix::fs::symlink("/dev/null", &blocked).unwrap();
-        let taken = scratch
-            .takeup(&[
-                "resume",
-                "fix",
-                "--to",
-                "ses_new",
-                "--agent",
-                "opencode",
-                "--confirm",
-                "--json",
-            ])
-            .exits(0)
-            .json();
+        let take = || {
+            scratch
+                .takeup(&[
+                    "resume",
+                    "fix",
+                    "--to",
+                    "ses_new",
+                    "--agent",
+                    "opencode",
+                    "--confirm",
+                    "--json",
+                ])
+                .exits(0)
+                .json()
+        };
+        let taken = take();
         let why = taken["data"]["notApplied"][0].as_str().unwrap();
         assert!(why.contains("ses-new"), "{taken}");
         assert_eq!(taken["data"]["verdict"], "resume-verification");
@@ -246,19 +249,7 @@ fn what_its_records_do_not_show_is_said_and_shown_later() {
         assert_eq!(old["status"], "abandoned", "{later:?}: {ran:?}");
         assert_eq!(old["resumedToSessionId"], "ses_new");
         // The same call again gives the same answer.
-        let again = scratch
-            .takeup(&[
-                "resume",
-                "fix",
-                "--to",
-                "ses_new",
-                "--agent",
-                "opencode",
-                "--confirm",
-                "--json",
-            ])
-            .exits(0)
-            .json();
+        let again = take();
         assert_eq!(again["data"]["verdict"], "resume-verification");
     }
 }
