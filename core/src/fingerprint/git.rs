@@ -60,17 +60,33 @@ impl Output {
     }
 }
 
-/// Remarks of git's on rules that are without effect: they tell of nothing that was not seen.
-const REMARKS: &[&str] = &[
-    " not allowed: ",
-    "egative patterns are ignored in git attributes",
-    "for literal leading exclamation",
-    " is not a valid attribute name",
-    // A link is no file of rules, and behind a link to itself is nothing. git says so of repositories inside as well.
-    ": Too many levels of symbolic links",
-    // A folder in the place of the list of submodules is a folder, and no list.
-    ".gitmodules': Is a directory",
-];
+/// Tells whether a line is, or ends, a remark of git's on what is without effect: it tells of nothing that was not seen. What
+/// could not be opened ends with the reason of the system, whatever its name holds.
+fn is_remark(line: &str) -> bool {
+    let on_a_rule = |remark: &str| {
+        // The place of the rule stands last, as `<file>:<line>`.
+        let number = line.rsplit(':').next().unwrap_or_default();
+        line.contains(remark)
+            && !number.is_empty()
+            && number.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    line == "warning: Negative patterns are ignored in git attributes"
+        || line == r"Use '\!' for literal leading exclamation."
+        || on_a_rule(" not allowed: ")
+        || on_a_rule(" is not a valid attribute name: ")
+        // A link is no file of rules, and behind a link to itself is nothing. git says so of repositories inside as well.
+        || line.ends_with(": Too many levels of symbolic links")
+        // A folder in the place of the list of submodules is a folder, and no list.
+        || line.ends_with(".gitmodules': Is a directory")
+}
+
+/// Tells whether a line may be the beginning of a remark that a name of several lines goes through: no reason stands in it.
+fn may_go_on(line: &str) -> bool {
+    match line.strip_prefix("warning: unable to access '") {
+        Some(path) => !path.contains("': "),
+        None => !line.contains(": "),
+    }
+}
 
 impl Output {
     /// Returns why what was asked for was not wholly done: git failed, or warned of something it passed over.
@@ -79,11 +95,17 @@ impl Output {
             return Some(self.complaint());
         }
         let text = String::from_utf8_lossy(&self.stderr);
-        text.lines()
-            .find(|line| {
-                !line.trim().is_empty() && !REMARKS.iter().any(|remark| line.contains(remark))
-            })
-            .map(plain)
+        let mut begun = None;
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            if is_remark(line) {
+                begun = None;
+            } else if may_go_on(line) {
+                begun = begun.or(Some(line));
+            } else {
+                return Some(plain(begun.unwrap_or(line)));
+            }
+        }
+        begun.map(plain)
     }
 }
 
@@ -347,5 +369,65 @@ impl Scratch {
 
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shortfall(stderr: &str) -> Option<String> {
+        let output = Output {
+            ok: true,
+            stdout: Vec::new(),
+            stderr: stderr.as_bytes().to_vec(),
+        };
+        output.shortfall()
+    }
+
+    #[test]
+    fn remarks_are_no_shortfall_whatever_their_names_hold() {
+        for remark in [
+            "",
+            "a/b: Too many levels of symbolic links\n",
+            "a\nb\nc: Too many levels of symbolic links\n",
+            "warning: unable to access 'a\nb/.gitignore': Too many levels of symbolic links\n",
+            "warning: unable to access '.gitmodules': Is a directory\n",
+            "warning: Negative patterns are ignored in git attributes\nUse '\\!' for literal leading exclamation.\n",
+            "-x is not a valid attribute name: .gitattributes:1\n",
+            "[attr]a not allowed: dir/.gitattributes:12\n",
+        ] {
+            assert_eq!(shortfall(remark), None, "{remark}");
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_opened_is_a_shortfall_whatever_its_name_holds() {
+        for (complaint, first) in [
+            (
+                "warning: could not open directory 'a not allowed: b:1/': Permission denied\n",
+                None,
+            ),
+            (
+                "warning: could not open directory 'a: Too many levels of symbolic links/': Permission denied\n",
+                None,
+            ),
+            (
+                "a\nb: Permission denied\nc: Too many levels of symbolic links\n",
+                Some("a"),
+            ),
+            (
+                "warning: unable to access 'a\nb/.gitignore': Permission denied\nc: Too many levels of symbolic links\n",
+                Some("warning: unable to access 'a"),
+            ),
+            (
+                "warning: could not open directory 'x\ny: Too many levels of symbolic links\nz/': Permission denied\n",
+                Some("warning: could not open directory 'x"),
+            ),
+            ("something new\n", None),
+        ] {
+            let expected = first.unwrap_or_else(|| complaint.trim_end());
+            assert_eq!(shortfall(complaint).as_deref(), Some(expected));
+        }
     }
 }

@@ -253,11 +253,6 @@ impl Walk {
             }
         };
         self.tally.judged += 1;
-        // What git remarks on a name of two lines is taken for a shortfall: rather that than one that is overheard.
-        looks.retain(|(name, look)| {
-            let why = look.record.incomplete.as_ref();
-            *name != "git" || !why.is_some_and(|why| why.ends_with("new"))
-        });
         let mut problems = String::new();
         let mut drifted = false;
         for (name, look) in &looks {

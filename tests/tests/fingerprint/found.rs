@@ -405,3 +405,17 @@ fn a_submodule_that_is_not_checked_out_any_more() {
     assert_eq!(there.fingerprint, empty.fingerprint, "plain git");
     assert!(!there.same_content(&empty));
 }
+
+/// git remarks on such a link on two lines.
+#[test]
+fn a_name_of_two_lines_behind_a_link_to_itself_in_a_submodule() {
+    let repo = with_inner();
+    let inner = repo.path("inner");
+    repo.write("inner/loop/new\nline", "1");
+    repo.git_in(&inner, ["add", "-A"]);
+    repo.git_in(&inner, ["commit", "-q", "-m", "m"]);
+    repo.git(["add", "inner"]);
+    repo.remove("inner/loop");
+    repo.link("loop", "inner/loop");
+    agreed(&repo);
+}
