@@ -222,9 +222,8 @@ fn tee(pipe: OwnedFd, mut to: impl Write, over: &AtomicBool) -> Digest {
             Err(_) => break,
         }
     }
-    let sha256 = digest
-        .finalize()
-        .iter()
-        .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
-    Digest { sha256, size }
+    Digest {
+        sha256: takeup_core::text::hex(&digest.finalize()),
+        size,
+    }
 }

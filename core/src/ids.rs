@@ -209,16 +209,11 @@ impl SessionId {
 impl Fingerprint {
     /// Puts a fingerprint together from a tree id and the digest of what no tree can hold.
     pub fn from_parts(tree: &Oid, beyond: Option<&[u8; 32]>) -> Self {
-        use fmt::Write as _;
-        let mut text = tree.as_str().to_owned();
-        if let Some(digest) = beyond {
-            text.push('+');
-            for byte in digest {
-                // Writing to a string cannot fail.
-                let _: fmt::Result = write!(text, "{byte:02x}");
-            }
-        }
-        Self(text)
+        let tree = tree.as_str();
+        Self(beyond.map_or_else(
+            || tree.to_owned(),
+            |digest| format!("{tree}+{}", crate::text::hex(digest)),
+        ))
     }
 
     /// Returns the tree id, the part before `+`.
@@ -256,12 +251,9 @@ impl TaskId {
         slug.truncate(56);
         let slug = slug.trim_end_matches('-');
         if slug.is_empty() {
-            let digest = Sha256::digest(title.as_bytes());
-            let hex = digest
-                .iter()
-                .take(4)
-                .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
-            return Self(format!("task-{hex}"));
+            let digest = crate::text::hex(&Sha256::digest(title.as_bytes()));
+            let digest: String = digest.chars().take(8).collect();
+            return Self(format!("task-{digest}"));
         }
         Self(slug.to_owned())
     }

@@ -33,7 +33,7 @@ pub use self::git::{
 };
 pub use self::libgit2::Libgit2;
 pub use self::places::{KnownPlace, add_place, forget_gone_places, known_places};
-pub use self::plain::plain_place;
+pub use self::plain::{plain_head, plain_place};
 pub use self::program::{GitProgram, GitVersion};
 pub use self::tokens::{Tokens, create_tokens, new_tokens, place_record, put_tokens, tokens};
 pub use self::whereabouts::{lock_reason, root_of, whereabouts};

@@ -26,6 +26,21 @@ pub fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     line
 }
 
+/// Writes bytes as lower-case hexadecimal digits.
+///
+/// ```
+/// assert_eq!(takeup_core::text::hex(&[0x0f, 0xa0]), "0fa0");
+/// ```
+pub fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or('0');
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        text.push(digit(byte >> 4));
+        text.push(digit(byte & 0xf));
+    }
+    text
+}
+
 /// Says how many there are: `1 task`, `2 tasks`.
 pub fn count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })

@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use takeup_core::env::Env;
 use takeup_core::error::Explain;
 
-use crate::sidecar::{Collation, hex, sha256_hex};
+use crate::sidecar::{Collation, sha256_hex};
 
 /// The digest of every clean tree of every repository and commit.
 pub const CLEAN_TREE: &str = "6c3bccf6436bdf505e07548237508ef0715a2b57849f17a710c2a752cafdd3df";
@@ -140,7 +140,7 @@ pub fn fingerprint(root: &Path, env: &Env) -> Result<PluginFingerprint, Fingerpr
         hasher.update(&diff.text);
         hasher.update("\n\n\n");
         hasher.update(manifest);
-        hex(&hasher.finalize())
+        takeup_core::text::hex(&hasher.finalize())
     };
     Ok(PluginFingerprint {
         digest: digest(&manifest.on_node),
@@ -492,7 +492,7 @@ fn digest_of(mut file: File) -> io::Result<String> {
     loop {
         let count = file.read(&mut buffer)?;
         if count == 0 {
-            return Ok(hex(&hasher.finalize()));
+            return Ok(takeup_core::text::hex(&hasher.finalize()));
         }
         hasher.update(buffer.get(..count).unwrap_or_default());
     }

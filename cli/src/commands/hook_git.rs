@@ -39,20 +39,24 @@ fn hear(event: String, args: Vec<OsString>, env: &Env) -> Exit {
         recorder(&args, env);
         return Exit::Done;
     }
-    let told = env.var("TAKEUP_STUB").is_some();
-    let (done, ended) = mpsc::channel();
+    let (done, ended) = mpsc::channel::<()>();
     let (heard, caller) = (event.clone(), env.clone());
-    std::thread::spawn(move || {
-        let outcome = record(&caller, &heard, &args);
-        // Nobody listens any more when the time is over.
-        let _gone = done.send(outcome);
+    // Where no thread can be had, there is still the limit of the text in the hook.
+    let _watch = std::thread::Builder::new().spawn(move || {
+        if ended.recv_timeout(LIMIT) == Err(mpsc::RecvTimeoutError::Timeout) {
+            too_late(&heard, &caller);
+            std::process::exit(i32::from(told_of(false, &caller) as u8));
+        }
     });
-    // What has not ended by then ends with the process.
-    let recorded = ended.recv_timeout(LIMIT).unwrap_or_else(|_| {
-        too_late(&event, env);
-        false
-    });
-    if recorded || !told {
+    // git shall not see a panic either.
+    let recorded = std::panic::catch_unwind(|| record(env, &event, &args)).unwrap_or(false);
+    drop(done);
+    told_of(recorded, env)
+}
+
+/// Returns what the caller is told: only the text in the hook hears of a failure.
+fn told_of(recorded: bool, env: &Env) -> Exit {
+    if recorded || env.var("TAKEUP_STUB").is_none() {
         Exit::Done
     } else {
         Exit::No

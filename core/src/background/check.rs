@@ -64,11 +64,8 @@ impl CheckEnd {
         use sha2::{Digest as _, Sha256};
         let store = Store::at(paths::path_of_text(&self.folder)?);
         let bytes = raw_stream(&store, &self.record.id, self.record.output_cap, stream)?;
-        let sha256 = Sha256::digest(&bytes)
-            .iter()
-            .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
         Some(Digest {
-            sha256,
+            sha256: crate::text::hex(&Sha256::digest(&bytes)),
             size: bytes.len() as u64,
         })
     }

@@ -17,6 +17,7 @@ use crate::paths::text_of_path;
 use crate::process::{Liveness, ProcessIdentity, liveness_of};
 use crate::review::{Review, ReviewState};
 use crate::status::Status;
+use crate::text::hex;
 use crate::time::Time;
 use crate::verdict::{
     Content, Facts, Movement, ReasonCode, ReviewGate, Verdict, Whereabouts, judge,
@@ -606,11 +607,8 @@ fn own_slug(ledger: &Ledger, view: &View, title: &str, session: &SessionRef) -> 
     if !ledger.knows(&view.state, &slug) {
         return slug;
     }
-    let digest = Sha256::digest(session.to_string().as_bytes());
-    let suffix = digest
-        .iter()
-        .take(3)
-        .fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+    let digest = hex(&Sha256::digest(session.to_string().as_bytes()));
+    let suffix: String = digest.chars().take(6).collect();
     TaskId::new(format!("{slug}-{suffix}")).unwrap_or(slug)
 }
 
@@ -659,11 +657,6 @@ fn token(
         digest.update(part.as_bytes());
         digest.update([0]);
     }
-    digest
-        .finalize()
-        .iter()
-        .take(5)
-        .fold("ok-".to_owned(), |token, byte| {
-            token + &format!("{byte:02x}")
-        })
+    let digest: String = hex(&digest.finalize()).chars().take(10).collect();
+    format!("ok-{digest}")
 }

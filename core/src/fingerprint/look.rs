@@ -1,5 +1,4 @@
 //! One look: the method is chosen, the repository scanned, its nested repositories looked into, the record put together.
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
@@ -55,11 +54,7 @@ impl Outer {
             return Some(folder.join("look.cache"));
         }
         let digest = Sha256::digest(&self.path);
-        let name = digest.iter().take(8).fold(String::new(), |mut name, byte| {
-            // Writing to a string cannot fail.
-            let _: std::fmt::Result = write!(name, "{byte:02x}");
-            name
-        });
+        let name: String = crate::text::hex(&digest).chars().take(16).collect();
         Some(folder.join(format!("look-{name}.cache")))
     }
 }

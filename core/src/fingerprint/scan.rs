@@ -135,7 +135,6 @@ pub(super) fn conflict_digest<'a>(
     unmerged: impl IntoIterator<Item = (u32, &'a str, u8, &'a [u8])>,
 ) -> String {
     use sha2::{Digest as _, Sha256};
-    use std::fmt::Write as _;
     let mut entries: Vec<_> = unmerged.into_iter().collect();
     entries.sort_by(|a, b| (a.3, a.2).cmp(&(b.3, b.2)));
     let mut hasher = Sha256::new();
@@ -144,10 +143,5 @@ pub(super) fn conflict_digest<'a>(
         hasher.update(path);
         hasher.update([0]);
     }
-    let mut text = "conflict:".to_owned();
-    for byte in hasher.finalize() {
-        // Writing to a string cannot fail.
-        let _: std::fmt::Result = write!(text, "{byte:02x}");
-    }
-    text
+    format!("conflict:{}", crate::text::hex(&hasher.finalize()))
 }

@@ -315,9 +315,7 @@ fn installed(
 }
 
 pub(super) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
+    crate::text::hex(&Sha256::digest(bytes))
 }
 
 fn into_folder(

@@ -12,7 +12,10 @@ use crate::ledger::{Actor, Change, InstalledHook, Ledger, State, TransactError, 
 use crate::observation::Observation;
 use crate::process::{ProcessIdentity, Processes, ancestors};
 use crate::redact;
-use crate::repository::{Head, Place, Repository, create_tokens, last_move, real_id, tokens};
+use crate::repository::{
+    Head, Operation, Place, Repository, RepositoryError, create_tokens, last_move, plain_head,
+    plain_place, real_id, tokens,
+};
 use crate::settings::Settings;
 use crate::time::Clock;
 
@@ -97,21 +100,19 @@ pub fn record(
             name: event.chars().take(40).collect(),
         });
     }
-    let repository = match Repository::discover(env, &env.cwd) {
-        Ok(repository) => repository,
-        Err(crate::repository::RepositoryError::Bare { .. }) => return Ok(None),
-        Err(error) => return Err(error.into()),
+    let Some(spot) = Spot::find(env)? else {
+        return Ok(None);
     };
-    let place = repository.place().clone();
-    if tokens(&place)?.repository.is_none() {
+    let place = spot.place().clone();
+    let known = tokens(&place)?;
+    if known.repository.is_none() {
         return Ok(None);
     }
-    let (_, worktree_id) = create_tokens(&place)?;
-    let git = repository.git();
-    let head = git.head()?;
-    let operation = git
-        .operation()?
-        .map(|operation| operation.code().to_owned());
+    let worktree_id = match known.worktree {
+        Some(id) => id,
+        None => create_tokens(&place)?.1,
+    };
+    let (head, operation) = spot.head(env)?;
     let at = clock.now();
     let fingerprint = inline_look(&place, means);
     let chain = ancestors(processes, std::process::id()).unwrap_or_default();
@@ -122,7 +123,7 @@ pub fn record(
         head_before: head_before(&place, event, args, &head),
         head_after: head.commit,
         branch: head.branch.map(|name| redact::text(&name).text),
-        operation,
+        operation: operation.map(|operation| operation.code().to_owned()),
         fingerprint,
         pending: true,
         by: None,
@@ -153,6 +154,49 @@ pub fn record(
         place,
         observation,
     }))
+}
+
+/// Where a hook was called.
+enum Spot {
+    /// A plain place: the repository is not opened, since git waits.
+    Plain(Place),
+    /// Any other.
+    Opened(Box<Repository>),
+}
+
+impl Spot {
+    /// Returns `None` where there is no work tree.
+    fn find(env: &Env) -> Result<Option<Self>, RepositoryError> {
+        if let Some(place) = plain_place(env, &env.cwd) {
+            return Ok(Some(Self::Plain(place)));
+        }
+        match Repository::discover(env, &env.cwd) {
+            Ok(repository) => Ok(Some(Self::Opened(Box::new(repository)))),
+            Err(RepositoryError::Bare { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    const fn place(&self) -> &Place {
+        match self {
+            Self::Plain(place) => place,
+            Self::Opened(repository) => repository.place(),
+        }
+    }
+
+    fn head(&self, env: &Env) -> Result<(Head, Option<Operation>), RepositoryError> {
+        let ask = |repository: &Repository| {
+            let git = repository.git();
+            Ok((git.head()?, git.operation()?))
+        };
+        match self {
+            Self::Plain(place) => match plain_head(place) {
+                Some(found) => Ok(found),
+                None => ask(&Repository::open(env, place)?),
+            },
+            Self::Opened(repository) => ask(repository),
+        }
+    }
 }
 
 fn transition(state: &State, observation: &Observation) -> Transition {

@@ -402,9 +402,7 @@ fn is_plain(name: &str) -> bool {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
+    crate::text::hex(&Sha256::digest(bytes))
 }
 
 #[cfg(test)]

@@ -35,13 +35,7 @@ pub(super) fn seal(record: &impl Serialize) -> serde_json::Result<(Vec<u8>, Sum)
 }
 
 pub(super) fn sum_of(bytes: &[u8]) -> Sum {
-    use std::fmt::Write as _;
-    let mut sum = Sum::with_capacity(DIGITS);
-    for byte in Sha256::digest(bytes) {
-        // Writing to a string cannot fail.
-        let _: std::fmt::Result = write!(sum, "{byte:02x}");
-    }
-    sum
+    crate::text::hex(&Sha256::digest(bytes))
 }
 
 /// Checks the frame of a line without its newline and returns the sum it ends with.

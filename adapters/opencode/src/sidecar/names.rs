@@ -51,17 +51,7 @@ fn base36(mut number: u32) -> String {
 
 /// Returns SHA-256 in lower-case hexadecimal.
 pub fn sha256_hex(bytes: impl AsRef<[u8]>) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-/// Writes bytes in lower-case hexadecimal.
-pub fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _: std::fmt::Result = write!(text, "{byte:02x}");
-        text
-    })
+    takeup_core::text::hex(&Sha256::digest(bytes))
 }
 
 /// The first `digits` hexadecimal digits of the SHA-256 of a text.

@@ -33,13 +33,7 @@ impl Id {
 
     /// Writes an id of `len` bytes in hexadecimal.
     pub(super) fn hex(&self, len: usize) -> String {
-        use std::fmt::Write as _;
-        let mut text = String::with_capacity(len * 2);
-        for byte in self.bytes(len) {
-            // Writing to a string cannot fail.
-            let _: std::fmt::Result = write!(text, "{byte:02x}");
-        }
-        text
+        crate::text::hex(self.bytes(len))
     }
 
     /// Makes an object id of the project's own type.
