@@ -45,13 +45,22 @@ fn hear(event: String, args: Vec<OsString>, env: &Env) -> Exit {
     let _watch = std::thread::Builder::new().spawn(move || {
         if ended.recv_timeout(LIMIT) == Err(mpsc::RecvTimeoutError::Timeout) {
             too_late(&heard, &caller);
-            std::process::exit(i32::from(told_of(false, &caller) as u8));
+            end(told_of(false, &caller));
         }
     });
     // git shall not see a panic either.
     let recorded = std::panic::catch_unwind(|| record(env, &event, &args)).unwrap_or(false);
     drop(done);
     told_of(recorded, env)
+}
+
+#[expect(
+    clippy::exit,
+    clippy::disallowed_methods,
+    reason = "git goes on, whatever the first thread waits for"
+)]
+fn end(exit: Exit) -> ! {
+    std::process::exit(i32::from(exit as u8))
 }
 
 /// Returns what the caller is told: only the text in the hook hears of a failure.
