@@ -451,6 +451,28 @@ fn a_session_that_only_hooks_recorded_is_listed_and_can_be_taken_up() {
         .iter()
         .filter(|candidate| candidate["identity"]["sessionId"] == "cs1-session");
     assert_eq!(of_it.count(), 1, "{found}");
+    // It is opened again, and goes on: what it did then is told beside the task that was taken from it.
+    hook("SessionStart", ",\"source\":\"resume\"");
+    hook("Stop", "");
+    let open = || {
+        let found = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+        let candidates = found["data"]["candidates"].as_array().unwrap().clone();
+        candidates
+            .into_iter()
+            .filter(|one| one["identity"]["sessionId"] == "cs1-session")
+            .map(|one| one["verdict"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(open(), ["not-resumable"]);
+    scratch.write("src/a", "done and more");
+    hook("Stop", "");
+    assert_eq!(open(), ["resume-verification", "not-resumable"]);
+    let taken = scratch
+        .takeup(&["resume", "--from", "cs1-session", "--confirm", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(taken["data"]["source"]["sessionId"], "cs1-session");
+    assert_eq!(open(), ["not-resumable", "not-resumable"]);
     // One that said that it ended left nothing in the middle.
     let scratch = Scratch::new(PROGRAM);
     scratch.takeup(&["init"]).exits(0);
@@ -464,6 +486,45 @@ fn a_session_that_only_hooks_recorded_is_listed_and_can_be_taken_up() {
     assert_eq!(listed["data"]["sessions"][0]["liveness"]["state"], "ended");
     let found = scratch.takeup(&["inspect", "--json"]).exits(0).json();
     assert_eq!(found["data"]["candidates"].as_array().unwrap().len(), 0);
+    for args in [
+        &["resume", "--from", "cs2", "--confirm", "--json"][..],
+        &["inspect", "--from", "cs2", "--json"],
+    ] {
+        let said = scratch.takeup(args).exits(4).json();
+        assert_eq!(said["error"]["code"], "nothing-left", "{said}");
+    }
+}
+
+/// A session that only `start` told of is listed with its task, and that of another work tree with `--all`.
+#[test]
+fn a_session_that_is_known_by_its_task_alone_is_listed() {
+    let scratch = Scratch::new(PROGRAM);
+    let start = ["start", "Mend it", "--session", "s1", "--agent", "codex"];
+    scratch.takeup(&start).exits(0);
+    let titles = |folder: &std::path::Path, option: &str| {
+        let listed = scratch.takeup_in(folder, &["sessions", option, "--json"]);
+        let listed = listed.exits(0).json();
+        let sessions = listed["data"]["sessions"].as_array().unwrap().clone();
+        sessions
+            .iter()
+            .map(|one| one["title"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let here = scratch.repo();
+    assert_eq!(titles(&here, "--limit=0"), ["Mend it"]);
+    let shown = scratch.takeup(&["sessions", "show", "s1"]).exits(0);
+    assert!(shown.stdout.contains("codex:s1"), "{}", shown.stdout);
+    let done = ["abandon", "mend-it", "--session", "s1", "--agent", "codex"];
+    scratch.takeup(&done).exits(0);
+    assert_eq!(titles(&here, "--limit=0"), ["Mend it"]);
+    assert_eq!(titles(&here, "--unfinished"), [""; 0]);
+    // A person's session is none of an agent's.
+    scratch.takeup(&["start", "By hand"]).exits(0);
+    assert_eq!(titles(&here, "--limit=0"), ["Mend it"]);
+    let other = scratch.path().join("other");
+    scratch.git(&["worktree", "add", "-q", other.to_str().unwrap()]);
+    assert_eq!(titles(&other, "--limit=0"), [""; 0]);
+    assert_eq!(titles(&other, "--all"), ["Mend it"]);
 }
 
 /// What is not read is said, where it would seem that nothing was left.

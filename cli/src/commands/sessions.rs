@@ -222,7 +222,7 @@ fn list(args: &ListArgs, context: &Context) -> Result<Reply, Failure> {
     for agent in agents(args.agent.as_deref(), context)? {
         let Found { mut items, issues } = agent.sessions(&context.env, &query);
         data.issues.extend(issues);
-        add_recorded(agent, context, &mut items);
+        add_recorded(agent, context, args.all, &mut items);
         items.retain(|session| {
             let state = State::of(&session.liveness);
             (args.state.is_empty() || args.state.contains(&state))

@@ -3,6 +3,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::candidate::{Candidate, IdentityView, ReasonView, RecordView, Source};
 use super::prove::{CheckView, proofs};
+use super::recorded::is_beside_tasks;
+use super::select::names;
 use super::views::next_of;
 use super::{Caller, Engine, EngineError, Site, changes};
 use crate::agent::{ForeignTask, Session, SessionQuery};
@@ -70,7 +72,7 @@ impl<'a> Gatherer<'a> {
             gatherer.foreign.extend(tasks.items);
             gatherer.issues.extend(tasks.issues);
         }
-        for session in super::recorded::without_task(engine, site) {
+        for session in super::recorded::beside_tasks(engine, site) {
             let told = |known: &Session| known.session == session.session;
             if !gatherer.sessions.iter().any(told)
                 && caller.session.as_ref() != Some(&session.session)
@@ -81,6 +83,19 @@ impl<'a> Gatherer<'a> {
         gatherer
     }
 
+    /// Says why a session that was named is none of the candidates.
+    pub(super) fn no_session(&self, view: &View, named: &str) -> EngineError {
+        let mut known = view.state.sessions.iter().map(|record| &record.session);
+        let mut in_stores = self.sessions.iter().map(|session| &session.session);
+        if known.any(|session| names(named, session))
+            || in_stores.any(|session| names(named, session))
+        {
+            EngineError::NothingLeft(named.to_owned())
+        } else {
+            EngineError::NoSession(named.to_owned())
+        }
+    }
+
     /// Judges everything there is a word of in `view`, the unfinished ones first.
     pub(super) fn all(&self, view: &View) -> Result<Vec<Candidate>, EngineError> {
         let mut found = Vec::new();
@@ -89,7 +104,6 @@ impl<'a> Gatherer<'a> {
                 found.push(self.of_identity(view, entry, identity)?);
             }
         }
-        let known: Vec<SessionRef> = found.iter().map(Candidate::session).collect();
         for task in &self.foreign {
             let ours = found.iter().any(|candidate| {
                 candidate.identity.task_id == task.task_id && candidate.session() == task.session
@@ -102,11 +116,15 @@ impl<'a> Gatherer<'a> {
             let unfinished = session.interruption.is_some();
             let at_work = matches!(session.liveness, Liveness::Live { .. });
             let counts = (unfinished || at_work) && !session.helper;
-            let told = known.contains(&session.session)
-                || self
-                    .foreign
-                    .iter()
-                    .any(|task| task.session == session.session);
+            let told = !is_beside_tasks(
+                &view.state,
+                &session.session,
+                &session.open_effects,
+                session.updated_at,
+            ) || self
+                .foreign
+                .iter()
+                .any(|task| task.session == session.session);
             if counts && !told {
                 let candidate = self.of_session(view, session)?;
                 let above = session.process.as_ref();

@@ -57,6 +57,9 @@ pub enum EngineError {
     /// No such session.
     #[error("no task here was ever held by session {0:?}")]
     NoSession(String),
+    /// The session is known, and nothing is left of it: it ended by itself, or never did anything.
+    #[error("session {0:?} is known, and left nothing to take up")]
+    NothingLeft(String),
     /// A session of that id is here, and of another agent.
     #[error("session {session} is here, of {}", agents.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and of "))]
     OtherAgent {
@@ -204,6 +207,7 @@ impl Explain for EngineError {
             Self::NoTask(_) => "no-such-task",
             Self::NoTasks => "no-task",
             Self::NoSession(_) | Self::OtherAgent { .. } => "no-such-session",
+            Self::NothingLeft(_) => "nothing-left",
             Self::NoReview(_) => "no-such-review",
             Self::Ambiguous(_) | Self::AmbiguousOwn(_) => "ambiguous",
             Self::SessionUnknown => "session-unknown",
@@ -240,6 +244,11 @@ impl Explain for EngineError {
             Self::NoTasks => "start one with `git takeup start TITLE`",
             Self::OtherAgent { .. } => "name its agent with --agent",
             Self::NoSession(_) => "`git takeup inspect --all` lists every session",
+            Self::NothingLeft(session) => {
+                let words = ["git", "takeup", "sessions", "show", session];
+                let show = crate::text::command_line(words);
+                return Some(format!("`{show}` shows what is known of it"));
+            }
             Self::NoReview(_) => "`git takeup review list --all` lists every review",
             Self::Ambiguous(_) => "name the task, and with --from the session",
             Self::AmbiguousOwn(_) => "name the task, or with --session the session",
@@ -307,6 +316,7 @@ impl Explain for EngineError {
             | Self::NoTask(_)
             | Self::NoTasks
             | Self::NoSession(_)
+            | Self::NothingLeft(_)
             | Self::OtherAgent { .. }
             | Self::NoReview(_)
             | Self::HeldElsewhere(_) => Exit::Missing,

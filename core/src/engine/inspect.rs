@@ -130,7 +130,7 @@ pub fn inspect(engine: &Engine<'_>, request: &InspectRequest) -> Result<Inspecti
     if let Some(from) = &request.from {
         candidates.retain(|candidate| select::names(from, &candidate.session()));
         if candidates.is_empty() {
-            return Err(EngineError::NoSession(from.clone()));
+            return Err(gatherer.no_session(&site.view, from));
         }
     }
     let mut issues = site.view.issues.clone();

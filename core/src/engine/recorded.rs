@@ -1,41 +1,78 @@
-//! Sessions that only our own hooks know: their agents keep no store that is read.
+//! Sessions that only the ledger knows: their agents keep no store that is read.
+use std::collections::BTreeMap;
+
 use super::{Engine, EngineError, Site};
 use crate::agent::{Interruption, InterruptionReason, Session};
-use crate::identity::SessionRecord;
-use crate::ids::AgentId;
+use crate::identity::{Identity, OpenEffect, SessionRecord};
+use crate::ids::{AgentId, SessionRef};
+use crate::ledger::State;
 use crate::paths::path_of_text;
 use crate::process::{Liveness, liveness_of};
+use crate::time::Time;
 
-/// Lists the sessions of this work tree that hooks recorded, the newest first. Reads only; where takeup is not used there are
-/// none.
-pub fn recorded_sessions(engine: &Engine<'_>) -> Result<Vec<Session>, EngineError> {
-    Ok(recorded(engine, &Site::open(engine)?, |_| true))
-}
-
-/// Lists those that hold no task and never held one: what is left of the others is told by their tasks.
-pub(super) fn without_task(engine: &Engine<'_>, site: &Site) -> Vec<Session> {
-    let state = &site.view.state;
-    recorded(engine, site, |record| {
-        let mut identities = state.of_session(&record.session.id);
-        !identities.any(|identity| identity.session == record.session)
-    })
-}
-
-fn recorded(
+/// Lists the sessions that the ledger knows, from hooks or as holders of tasks, the newest first: those of this work tree, or
+/// of the whole repository. Reads only; where takeup is not used there are none.
+pub fn recorded_sessions(
     engine: &Engine<'_>,
-    site: &Site,
-    counts: impl Fn(&SessionRecord) -> bool,
+    everywhere: bool,
+) -> Result<Vec<Session>, EngineError> {
+    let site = Site::open(engine)?;
+    let state = &site.view.state;
+    let is_here =
+        |record: &SessionRecord| Some(&record.place.worktree_id) == site.tokens.worktree.as_ref();
+    let holders = holders(state);
+    let records = state.sessions.iter().chain(&holders);
+    let sessions = records.filter(|record| everywhere || is_here(record));
+    Ok(listed(engine, state, sessions))
+}
+
+/// Lists those of this work tree that hooks recorded and whose tasks do not tell all that is left of them: see
+/// [`is_beside_tasks`].
+pub(super) fn beside_tasks(engine: &Engine<'_>, site: &Site) -> Vec<Session> {
+    let state = &site.view.state;
+    let sessions = state.sessions.iter().filter(|record| {
+        Some(&record.place.worktree_id) == site.tokens.worktree.as_ref()
+            && leaves_more(state, record)
+    });
+    listed(engine, state, sessions)
+}
+
+/// Makes records of the sessions that are known by their tasks alone, of the last task each.
+fn holders(state: &State) -> Vec<SessionRecord> {
+    let mut found: BTreeMap<&SessionRef, (&Identity, &str)> = BTreeMap::new();
+    for entry in state.tasks.values() {
+        for identity in &entry.identities {
+            let newer = found
+                .get(&identity.session)
+                .is_none_or(|(known, _)| known.updated_at < identity.updated_at);
+            if newer && state.session(&identity.session).is_none() {
+                found.insert(&identity.session, (identity, &entry.task.title));
+            }
+        }
+    }
+    let record = |(identity, title): (&Identity, &str)| SessionRecord {
+        session: identity.session.clone(),
+        place: identity.place.clone(),
+        latest: identity.latest.clone(),
+        process: identity.process.clone(),
+        closing: identity.closing.clone(),
+        open_effects: identity.open_effects.clone(),
+        prompt: Some(title.to_owned()),
+        created_at: identity.created_at,
+        updated_at: identity.updated_at,
+    };
+    found.into_values().map(record).collect()
+}
+
+fn listed<'a>(
+    engine: &Engine<'_>,
+    state: &State,
+    records: impl Iterator<Item = &'a SessionRecord>,
 ) -> Vec<Session> {
     let person = AgentId::person();
-    let mut found: Vec<Session> = site
-        .view
-        .state
-        .sessions
-        .iter()
+    let mut found: Vec<Session> = records
         .filter(|record| record.session.agent != person)
-        .filter(|record| Some(&record.place.worktree_id) == site.tokens.worktree.as_ref())
-        .filter(|record| counts(record))
-        .map(|record| session_of(engine, record))
+        .map(|record| session_of(engine, state, record))
         .collect();
     found.sort_by(|a, b| {
         let by_time = b.updated_at.cmp(&a.updated_at);
@@ -44,15 +81,56 @@ fn recorded(
     found
 }
 
-fn session_of(engine: &Engine<'_>, record: &SessionRecord) -> Session {
+fn leaves_more(state: &State, record: &SessionRecord) -> bool {
+    is_beside_tasks(
+        state,
+        &record.session,
+        &record.open_effects,
+        Some(record.updated_at),
+    )
+}
+
+/// Tells whether something may be left of a session that no task tells of: it never held one, or it went on when the last
+/// of its tasks was closed. It did where a call began since, or a hook of its agent saw other content since.
+pub(super) fn is_beside_tasks(
+    state: &State,
+    session: &SessionRef,
+    open_effects: &[OpenEffect],
+    updated_at: Option<Time>,
+) -> bool {
+    let of_it = || {
+        let identities = state.of_session(&session.id);
+        identities.filter(|identity| &identity.session == session)
+    };
+    let Some(last) = of_it().max_by_key(|identity| identity.updated_at) else {
+        return true;
+    };
+    let since = last.updated_at;
+    let began = |effect: &OpenEffect| effect.at.or(updated_at).is_some_and(|at| at > since);
+    let seen = state.session(session);
+    let changed = seen
+        .and_then(|record| record.latest.as_ref())
+        .is_some_and(|seen| {
+            let left = last.latest.as_ref();
+            seen.provenance.at > since
+                && left.is_none_or(|left| !left.tree.same_content(&seen.tree))
+        });
+    of_it().all(|identity| identity.status.is_closed())
+        && (changed || open_effects.iter().any(began))
+}
+
+fn session_of(engine: &Engine<'_>, state: &State, record: &SessionRecord) -> Session {
     let liveness = liveness_of(
         engine.processes,
         record.process.as_ref(),
         record.closing.as_ref(),
     );
-    // One that began and did nothing left nothing.
-    let left =
-        record.latest.is_some() || record.prompt.is_some() || !record.open_effects.is_empty();
+    let holds = state
+        .of_session(&record.session.id)
+        .any(|identity| identity.session == record.session && !identity.status.is_closed());
+    // One that began and did nothing left nothing, and neither did one whose tasks are over.
+    let left = (holds || leaves_more(state, record))
+        && (record.latest.is_some() || record.prompt.is_some() || !record.open_effects.is_empty());
     let interrupted = |reason, proof: &str| Interruption {
         reason,
         proof: proof.to_owned(),
@@ -60,7 +138,7 @@ fn session_of(engine: &Engine<'_>, record: &SessionRecord) -> Session {
     };
     let interruption = match &liveness {
         Liveness::Live { .. } => None,
-        Liveness::Ended { .. } => (!record.open_effects.is_empty()).then(|| {
+        Liveness::Ended { .. } => (left && !record.open_effects.is_empty()).then(|| {
             interrupted(
                 InterruptionReason::Closed,
                 "it ended while calls had no result",

@@ -128,7 +128,10 @@ fn resume_with(
     };
     let nothing_found = matches!(
         error,
-        EngineError::NoTask(_) | EngineError::NoTasks | EngineError::NoSession(_)
+        EngineError::NoTask(_)
+            | EngineError::NoTasks
+            | EngineError::NoSession(_)
+            | EngineError::NothingLeft(_)
     );
     Err(if nothing_found && !site.is_used() {
         EngineError::NotInitialised(text_of_path(&site.place().root))
@@ -197,13 +200,7 @@ fn attempt(
         return Ok(Some(answer));
     }
     let gatherer = Gatherer::new(engine, site, caller, look);
-    let candidate = choose(
-        gatherer.all(view)?,
-        &view.state,
-        request,
-        &target,
-        engine.clock.now(),
-    )?;
+    let candidate = choose(&gatherer, view, request, &target, engine.clock.now())?;
     let task_id = candidate.identity.task_id.clone();
     permit(&candidate, request, &target)?;
     if let Some(begin) = begin.take() {
@@ -450,15 +447,15 @@ fn repeated(
 
 /// Picks the candidate that is meant.
 fn choose(
-    candidates: Vec<Candidate>,
-    state: &State,
+    gatherer: &Gatherer<'_>,
+    view: &View,
     request: &ResumeRequest,
     target: &SessionRef,
     now: Time,
 ) -> Result<Candidate, EngineError> {
-    let mut matching = candidates;
+    let mut matching = gatherer.all(view)?;
     if let Some(text) = &request.task {
-        let wanted = match select::task(state, text) {
+        let wanted = match select::task(&view.state, text) {
             Ok(entry) => entry.task.task_id.to_string(),
             Err(EngineError::NoTask(_)) => text.clone(),
             Err(error) => return Err(error),
@@ -473,7 +470,7 @@ fn choose(
     if let Some(from) = &request.from {
         matching.retain(|candidate| select::names(from, &candidate.session()));
         if matching.is_empty() {
-            return Err(EngineError::NoSession(from.clone()));
+            return Err(gatherer.no_session(view, from));
         }
     }
     if let Confirm::Token(token) = &request.confirm {

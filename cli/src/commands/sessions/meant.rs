@@ -19,7 +19,7 @@ pub(super) fn session_meant(args: &ShowArgs, context: &Context) -> Result<Sessio
     let missing = find(wanted, args.agent.as_deref(), context, |agent| {
         let answer = agent.session(&context.env, wanted, args.turns);
         let mut recorded = Vec::new();
-        add_recorded(agent, context, &mut recorded);
+        add_recorded(agent, context, true, &mut recorded);
         match answer {
             Ok(detail) => found.push(detail),
             Err(AgentError::NoSession { .. } | AgentError::Unsupported { .. }) => {}
@@ -140,10 +140,16 @@ pub(super) fn agents<'a>(
     Ok(found)
 }
 
-/// Adds what only our own hooks recorded of an agent's sessions in this work tree, in the order of the list.
-pub(super) fn add_recorded(agent: &dyn Agent, context: &Context, items: &mut Vec<Session>) {
+/// Adds what only our ledger knows of an agent's sessions, in this work tree or the whole repository, in the order of the
+/// list.
+pub(super) fn add_recorded(
+    agent: &dyn Agent,
+    context: &Context,
+    everywhere: bool,
+    items: &mut Vec<Session>,
+) {
     // Outside a repository nothing is recorded.
-    let recorded = engine::recorded_sessions(&context.engine()).unwrap_or_default();
+    let recorded = engine::recorded_sessions(&context.engine(), everywhere).unwrap_or_default();
     for session in recorded {
         let known = items.iter().any(|known| known.session == session.session);
         if session.session.agent == agent.id() && !known {
