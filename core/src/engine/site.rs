@@ -274,8 +274,8 @@ pub fn init(engine: &Engine<'_>, mode: InitMode) -> Result<Initialised, EngineEr
             rebound = move_here(engine, &site)?;
         }
         InitMode::Copied => {
-            (left_behind, rebound) = leave_behind(engine, &site)?;
-            if left_behind > 0 {
+            if let Some(done) = leave_behind(engine, &site)? {
+                (left_behind, rebound) = done;
                 site.tokens = repository::tokens(site.place())?;
                 changed = true;
             }
@@ -392,35 +392,35 @@ fn move_here(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
 }
 
 /// Makes a copy a place of its own: the tasks that it brought along are put out of sight, for they belong to the original, and
-/// what was begun in it is tied to its new tokens. Returns how many tasks and how many identities these are.
-fn leave_behind(engine: &Engine<'_>, site: &Site) -> Result<(usize, usize), EngineError> {
+/// what was begun in it is tied to its new tokens. Returns how many tasks and how many records these are; `None` where nothing
+/// was brought along.
+fn leave_behind(engine: &Engine<'_>, site: &Site) -> Result<Option<(usize, usize)>, EngineError> {
     let entries = || site.view.state.tasks.values();
-    let is_copied = |identity: &Identity| {
-        is_now(site, identity, Whereabouts::Copied)
-            || is_now(site, identity, Whereabouts::CopyOfGone)
+    let is_brought = |place: &PlaceRecord| {
+        lies(site, place, Whereabouts::Copied) || lies(site, place, Whereabouts::CopyOfGone)
     };
-    if !entries().flat_map(|entry| &entry.identities).any(is_copied) {
-        return Ok((0, 0));
+    let is_copied = |identity: &Identity| is_brought(&identity.place);
+    let sessions = || site.view.state.sessions.iter();
+    if !entries().flat_map(|entry| &entry.identities).any(is_copied)
+        && !sessions().any(|record| is_brought(&record.place))
+    {
+        return Ok(None);
     }
     let tokens = repository::new_tokens(site.place())?;
     let mut here = site.place_record()?;
     (here.repository_id, here.worktree_id) = tokens.clone();
-    let is_here = |identity: &Identity| is_now(site, identity, Whereabouts::Same);
     // Another work tree of the copy keeps its own token.
-    let is_beside = |identity: &Identity| is_now(site, identity, Whereabouts::OtherWorktree);
-    let tied = |identity: &Identity| {
-        let place = if is_here(identity) {
+    let stays = |place: &PlaceRecord| {
+        lies(site, place, Whereabouts::Same) || lies(site, place, Whereabouts::OtherWorktree)
+    };
+    let tied = |place: &PlaceRecord| {
+        if lies(site, place, Whereabouts::Same) {
             here.clone()
         } else {
             PlaceRecord {
                 repository_id: tokens.0.clone(),
-                ..identity.place.clone()
+                ..place.clone()
             }
-        };
-        Identity {
-            place,
-            revision: identity.revision + 1,
-            ..identity.clone()
         }
     };
     let at = engine.clock.now();
@@ -432,7 +432,7 @@ fn leave_behind(engine: &Engine<'_>, site: &Site) -> Result<(usize, usize), Engi
         .filter(|entry| !entry.identities.is_empty())
         .partition(|entry| {
             let mut identities = entry.identities.iter();
-            identities.any(|identity| is_here(identity) || is_beside(identity))
+            identities.any(|identity| stays(&identity.place))
         });
     let copied: Vec<_> = copied
         .into_iter()
@@ -449,8 +449,13 @@ fn leave_behind(engine: &Engine<'_>, site: &Site) -> Result<(usize, usize), Engi
     let kept: Vec<_> = kept
         .into_iter()
         .flat_map(|entry| &entry.identities)
-        .filter(|identity| is_here(identity) || is_beside(identity))
+        .filter(|identity| stays(&identity.place))
         .map(|identity| (identity.task_id.clone(), identity.session.clone()))
+        .collect();
+    // Those of the original are out of sight by themselves: the ledger shows what hooks recorded under its own token.
+    let kept_sessions: Vec<_> = sessions()
+        .filter(|record| stays(&record.place))
+        .map(|record| record.session.clone())
         .collect();
     let committed = site
         .ledger
@@ -460,9 +465,23 @@ fn leave_behind(engine: &Engine<'_>, site: &Site) -> Result<(usize, usize), Engi
                 .iter()
                 .filter_map(|(task, session)| view.state.identity(task, session))
                 .map(|identity| Change::Identity {
-                    identity: Box::new(tied(identity)),
+                    identity: Box::new(Identity {
+                        place: tied(&identity.place),
+                        revision: identity.revision + 1,
+                        ..identity.clone()
+                    }),
                 })
                 .collect();
+            let sessions = kept_sessions
+                .iter()
+                .filter_map(|session| view.state.session(session))
+                .map(|record| Change::Session {
+                    session: Box::new(SessionRecord {
+                        place: tied(&record.place),
+                        ..record.clone()
+                    }),
+                });
+            changes.extend(sessions);
             let rebound = changes.len();
             changes.push(Change::Archived {
                 task_ids: copied.clone(),
@@ -476,5 +495,5 @@ fn leave_behind(engine: &Engine<'_>, site: &Site) -> Result<(usize, usize), Engi
             Ok::<_, EngineError>((Some(transition), (copied.len(), rebound)))
         })?;
     repository::put_tokens(site.place(), &tokens)?;
-    Ok(committed.value)
+    Ok(Some(committed.value))
 }

@@ -165,29 +165,55 @@ fn nothing_is_recorded_for_the_original_from_its_copy() {
 }
 
 #[test]
-fn a_session_that_only_hooks_recorded_moves_along() {
+fn a_session_that_only_hooks_recorded_moves_along_and_stays_with_the_original() {
     let scratch = Scratch::new(PROGRAM);
     scratch.takeup(&["init"]).exits(0);
     // A shell under another name stands for the agent, and is over when the hook is.
     let agent = scratch.path().join("claude");
     fs::copy("/bin/sh", &agent).unwrap();
-    for event in ["SessionStart", "UserPromptSubmit", "Stop"] {
-        let payload = format!(
-            "{{\"session_id\":\"cs1\",\"cwd\":\"{}\",\"prompt\":\"mend\"}}",
-            scratch.repo().display()
-        );
-        let mut program = Command::new(&agent);
-        scratch.dress(&mut program);
-        program
-            .current_dir(scratch.repo())
-            .stdin(std::process::Stdio::null())
-            .args(["-c", "\"$@\"; :", "claude", PROGRAM])
-            .args(["hook", "claude-code", event, &payload]);
-        assert!(program.status().unwrap().success());
-    }
+    let session = |id: &str, folder: &Path| {
+        for event in ["SessionStart", "UserPromptSubmit", "Stop"] {
+            let payload = format!(
+                "{{\"session_id\":\"{id}\",\"cwd\":\"{}\",\"prompt\":\"mend\"}}",
+                folder.display()
+            );
+            let mut program = Command::new(&agent);
+            scratch.dress(&mut program);
+            program
+                .current_dir(folder)
+                .stdin(std::process::Stdio::null())
+                .args(["-c", "\"$@\"; :", "claude", PROGRAM])
+                .args(["hook", "claude-code", event, &payload]);
+            assert!(program.status().unwrap().success());
+        }
+    };
+    session("cs1", &scratch.repo());
     let moved = scratch.path().join("moved");
     fs::rename(scratch.repo(), &moved).unwrap();
     assert_eq!(verdict(&scratch, &moved), "mismatched-repository");
     scratch.takeup_in(&moved, &["init", "--moved"]).exits(0);
+    assert_eq!(verdict(&scratch, &moved), "resume-verification");
+
+    let copied = scratch.path().join("copied");
+    copy(&moved, &copied);
+    assert_eq!(verdict(&scratch, &copied), "mismatched-repository");
+    session("cs2", &copied);
+    let said = scratch.takeup_in(&copied, &["init", "--copied"]).exits(0);
+    assert!(
+        said.stdout.contains("a place of its own"),
+        "{}",
+        said.stdout
+    );
+    let found = scratch.takeup_in(&copied, &["inspect", "--json"]).json();
+    let candidates = found["data"]["candidates"].as_array().unwrap();
+    let of_here: Vec<_> = candidates
+        .iter()
+        .map(|one| (&one["identity"]["sessionId"], &one["verdict"]))
+        .collect();
+    assert_eq!(of_here.len(), 1, "{of_here:?}");
+    assert_eq!(of_here[0].0, "cs2");
+    assert_eq!(of_here[0].1, "resume-verification");
+    let again = scratch.takeup_in(&copied, &["init", "--copied"]).exits(0);
+    assert!(again.stdout.contains("nothing changed"), "{}", again.stdout);
     assert_eq!(verdict(&scratch, &moved), "resume-verification");
 }
