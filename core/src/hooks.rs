@@ -21,6 +21,7 @@
 //! - The input of `post-rewrite` is not read: which commits became which is not recorded, only where HEAD was and is.
 mod apply;
 mod by_hand;
+mod entry;
 mod failure;
 mod leftovers;
 mod manager;

@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::by_hand::{ByHand, by_hand, has_live_call, not_joined};
+use super::by_hand::{ByHand, by_hand, not_joined};
+use super::entry::has_live_call;
 use super::manager::{self, Manager};
 use super::seen::{Seen, target};
 use super::{EVENTS, HookError, leftovers, stub};

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::by_hand::{ByHand, by_hand, has_live_call, is_executable, not_joined};
+use super::by_hand::{ByHand, by_hand, is_executable, not_joined};
+use super::entry::has_live_call;
 use super::failure;
 pub use super::failure::HookFailure;
 use super::manager;
