@@ -80,32 +80,17 @@ fn is_remark(line: &str) -> bool {
         || line.ends_with(".gitmodules': Is a directory")
 }
 
-/// Tells whether a line may be the beginning of a remark that a name of several lines goes through: no reason stands in it.
-fn may_go_on(line: &str) -> bool {
-    match line.strip_prefix("warning: unable to access '") {
-        Some(path) => !path.contains("': "),
-        None => !line.contains(": "),
-    }
-}
-
 impl Output {
-    /// Returns why what was asked for was not wholly done: git failed, or warned of something it passed over.
+    /// Returns why what was asked for was not wholly done: git failed, or warned of something it passed over. A remark that
+    /// goes over several lines, because a name in it does, counts as a warning: rather that than one that is overheard.
     pub(super) fn shortfall(&self) -> Option<String> {
         if !self.ok {
             return Some(self.complaint());
         }
         let text = String::from_utf8_lossy(&self.stderr);
-        let mut begun = None;
-        for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            if is_remark(line) {
-                begun = None;
-            } else if may_go_on(line) {
-                begun = begun.or(Some(line));
-            } else {
-                return Some(plain(begun.unwrap_or(line)));
-            }
-        }
-        begun.map(plain)
+        text.lines()
+            .find(|line| !line.trim().is_empty() && !is_remark(line))
+            .map(plain)
     }
 }
 
@@ -386,12 +371,10 @@ mod tests {
     }
 
     #[test]
-    fn remarks_are_no_shortfall_whatever_their_names_hold() {
+    fn remarks_are_no_shortfall() {
         for remark in [
             "",
             "a/b: Too many levels of symbolic links\n",
-            "a\nb\nc: Too many levels of symbolic links\n",
-            "warning: unable to access 'a\nb/.gitignore': Too many levels of symbolic links\n",
             "warning: unable to access '.gitmodules': Is a directory\n",
             "warning: Negative patterns are ignored in git attributes\nUse '\\!' for literal leading exclamation.\n",
             "-x is not a valid attribute name: .gitattributes:1\n",
@@ -413,16 +396,16 @@ mod tests {
                 None,
             ),
             (
-                "a\nb: Permission denied\nc: Too many levels of symbolic links\n",
-                Some("a"),
-            ),
-            (
-                "warning: unable to access 'a\nb/.gitignore': Permission denied\nc: Too many levels of symbolic links\n",
-                Some("warning: unable to access 'a"),
-            ),
-            (
                 "warning: could not open directory 'x\ny: Too many levels of symbolic links\nz/': Permission denied\n",
                 Some("warning: could not open directory 'x"),
+            ),
+            (
+                "Ignoring path .gitmodules\n-x is not a valid attribute name: .gitattributes:1\n",
+                Some("Ignoring path .gitmodules"),
+            ),
+            (
+                "a/new\nline: Too many levels of symbolic links\n",
+                Some("a/new"),
             ),
             ("something new\n", None),
         ] {

@@ -394,7 +394,6 @@ impl<'a> Scratch<'a> {
         self.written()
     }
 
-    /// Looks into a repository inside; `None` where there is none.
     /// Tells whether the scratch index has the bytes of a gitlink's mode in it.
     fn may_hold_gitlinks(&self) -> bool {
         let index = std::fs::read(self.folder.join("index")).unwrap_or_default();
@@ -438,6 +437,20 @@ impl<'a> Scratch<'a> {
         Ok(found)
     }
 
+    /// Tells whether a tree is that of HEAD, without our own folder. git writes trees at times that name a path twice: such a
+    /// one is compared by what it comes to when it is written anew.
+    fn is_tree_of_head(&self, tree: &str) -> Result<bool, String> {
+        let head = self.run(&["rev-parse", "HEAD^{tree}"], b"", false)?;
+        if String::from_utf8_lossy(&head).trim() == tree {
+            return Ok(true);
+        }
+        let listing = self.run(&["ls-tree", "-r", "-z", "HEAD"], b"", false)?;
+        self.run(&["read-tree", "--empty"], b"", true)?;
+        self.run(&["update-index", "-z", "--index-info"], &listing, true)?;
+        Ok(self.without_runtime()? == tree)
+    }
+
+    /// Looks into a repository inside; `None` where there is none.
     fn nested(&self, path: &[u8]) -> Result<Option<Nested>, String> {
         let root = self.root.join(OsStr::from_bytes(path));
         if !self.is_folder(path) {
@@ -456,20 +469,11 @@ impl<'a> Scratch<'a> {
                 inside,
             }));
         };
-        let tree = if git
-            .run(&["ls-tree", "HEAD", "--", ".agent-context"], b"", false)?
-            .is_empty()
-        {
-            let tree = git.run(&["rev-parse", "HEAD^{tree}"], b"", false)?;
-            String::from_utf8_lossy(&tree).trim().to_owned()
-        } else {
-            git.run(&["read-tree", "HEAD"], b"", true)?;
-            git.without_runtime()?
-        };
+        let is_head = git.is_tree_of_head(&inside.tree)?;
         Ok(Some(Nested {
             path: path.to_vec(),
             head: Some(String::from_utf8_lossy(&head).trim().to_owned()),
-            dirty: tree != inside.tree
+            dirty: !is_head
                 || !inside.loose.is_empty()
                 || inside.nested.iter().any(|nested| nested.dirty),
             inside,

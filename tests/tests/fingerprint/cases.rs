@@ -8,7 +8,7 @@ use takeup_tests::fingerprint::repo::Repo;
 
 /// Ways to look that must agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+pub(super) enum Way {
     /// By the `git` program alone.
     Git,
     /// By the engine, or what it chooses instead, without a cache.
@@ -19,9 +19,9 @@ enum Way {
     Verify,
 }
 
-const WAYS: &[Way] = &[Way::Git, Way::Engine, Way::Cached, Way::Cached, Way::Verify];
+pub(super) const WAYS: &[Way] = &[Way::Git, Way::Engine, Way::Cached, Way::Cached, Way::Verify];
 
-fn by(repo: &Repo, way: Way) -> Look {
+pub(super) fn by(repo: &Repo, way: Way) -> Look {
     let mut options = Options::reading_only(&repo.env);
     match way {
         Way::Git => options.method = Some(Method::Git),

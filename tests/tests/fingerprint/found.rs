@@ -1,8 +1,9 @@
 //! Every difference that a random walk ever found, as small as it could be made.
+use takeup_core::ids::Fingerprint;
 use takeup_tests::fingerprint::judge;
 use takeup_tests::fingerprint::repo::Repo;
 
-use super::cases::{agreed, base, every_way, incomplete};
+use super::cases::{WAYS, Way, agreed, base, by, every_way, incomplete};
 
 /// A repository with another in `inner`, as a submodule is.
 fn with_inner() -> Repo {
@@ -406,7 +407,7 @@ fn a_submodule_that_is_not_checked_out_any_more() {
     assert!(!there.same_content(&empty));
 }
 
-/// git remarks on such a link on two lines.
+/// git remarks on such a link on two lines, which cannot be told from a complaint: its own way says so.
 #[test]
 fn a_name_of_two_lines_behind_a_link_to_itself_in_a_submodule() {
     let repo = with_inner();
@@ -417,5 +418,24 @@ fn a_name_of_two_lines_behind_a_link_to_itself_in_a_submodule() {
     repo.git(["add", "inner"]);
     repo.remove("inner/loop");
     repo.link("loop", "inner/loop");
-    agreed(&repo);
+    let judged = judge::tree(&repo.root, &repo.env).unwrap();
+    for way in WAYS {
+        let record = by(&repo, *way).record;
+        let seen = record.fingerprint.as_ref().map(Fingerprint::tree);
+        if *way == Way::Git {
+            assert_eq!(record.incomplete.as_deref(), Some("loop/new"));
+        } else {
+            assert_eq!(seen, Some(judged.as_str()), "{way:?}");
+        }
+    }
+}
+
+/// git takes no link of that name in, and says so among remarks on rules.
+#[test]
+fn a_link_in_the_place_of_the_list_of_submodules() {
+    let repo = base();
+    repo.write(".gitattributes", "*.x -y=1\n");
+    repo.link("nowhere", ".gitmodules");
+    assert!(judge::tree(&repo.root, &repo.env).is_err());
+    assert!(by(&repo, Way::Git).record.incomplete.is_some());
 }
