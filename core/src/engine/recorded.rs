@@ -18,11 +18,9 @@ pub fn recorded_sessions(
 ) -> Result<Vec<Session>, EngineError> {
     let site = Site::open(engine)?;
     let state = &site.view.state;
-    let is_here =
-        |record: &SessionRecord| Some(&record.place.worktree_id) == site.tokens.worktree.as_ref();
     let holders = holders(state);
     let records = state.sessions.iter().chain(&holders);
-    let sessions = records.filter(|record| everywhere || is_here(record));
+    let sessions = records.filter(|record| everywhere || is_here(&site, record));
     Ok(listed(engine, state, sessions))
 }
 
@@ -30,11 +28,19 @@ pub fn recorded_sessions(
 /// [`is_beside_tasks`].
 pub(super) fn beside_tasks(engine: &Engine<'_>, site: &Site) -> Vec<Session> {
     let state = &site.view.state;
-    let sessions = state.sessions.iter().filter(|record| {
-        Some(&record.place.worktree_id) == site.tokens.worktree.as_ref()
-            && leaves_more(state, record)
-    });
+    let here = state.sessions.iter().filter(|record| is_here(site, record));
+    let sessions = here.filter(|record| leaves_more(state, record));
     listed(engine, state, sessions)
+}
+
+fn is_here(site: &Site, record: &SessionRecord) -> bool {
+    Some(&record.place.worktree_id) == site.tokens.worktree.as_ref()
+}
+
+/// Returns what the ledger holds of the tasks of a session.
+fn identities<'a>(state: &'a State, session: &'a SessionRef) -> impl Iterator<Item = &'a Identity> {
+    let of_id = state.of_session(&session.id);
+    of_id.filter(move |identity| &identity.session == session)
 }
 
 /// Makes records of the sessions that are known by their tasks alone, of the last task each.
@@ -98,11 +104,7 @@ pub(super) fn is_beside_tasks(
     open_effects: &[OpenEffect],
     updated_at: Option<Time>,
 ) -> bool {
-    let of_it = || {
-        let identities = state.of_session(&session.id);
-        identities.filter(|identity| &identity.session == session)
-    };
-    let Some(last) = of_it().max_by_key(|identity| identity.updated_at) else {
+    let Some(last) = identities(state, session).max_by_key(|identity| identity.updated_at) else {
         return true;
     };
     let since = last.updated_at;
@@ -115,7 +117,7 @@ pub(super) fn is_beside_tasks(
             seen.provenance.at > since
                 && left.is_none_or(|left| !left.tree.same_content(&seen.tree))
         });
-    of_it().all(|identity| identity.status.is_closed())
+    identities(state, session).all(|identity| identity.status.is_closed())
         && (changed || open_effects.iter().any(began))
 }
 
@@ -125,9 +127,7 @@ fn session_of(engine: &Engine<'_>, state: &State, record: &SessionRecord) -> Ses
         record.process.as_ref(),
         record.closing.as_ref(),
     );
-    let holds = state
-        .of_session(&record.session.id)
-        .any(|identity| identity.session == record.session && !identity.status.is_closed());
+    let holds = identities(state, &record.session).any(|identity| !identity.status.is_closed());
     // One that began and did nothing left nothing, and neither did one whose tasks are over.
     let left = (holds || leaves_more(state, record))
         && (record.latest.is_some() || record.prompt.is_some() || !record.open_effects.is_empty());
