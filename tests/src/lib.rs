@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use takeup_core::time::{Clock as _, SystemClock, Time};
 
 /// A scratch folder with a repository `repo`, an empty `home`, and nothing of the user's settings.
 #[derive(Debug)]
@@ -222,6 +223,17 @@ impl Ran {
             )
         })
     }
+}
+
+/// Returns the time once everything written so far is older than it by more than the longest tick of a kernel: what is closer
+/// to a record is taken for newer than it.
+pub fn a_tick_later() -> Time {
+    let now = || SystemClock.now().millis();
+    let from = now();
+    while now() <= from + 11 {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    SystemClock.now()
 }
 
 /// Returns everything below a folder as text, one line an entry: path, kind, mode, size or target, mtime to the

@@ -5,7 +5,7 @@ use std::process::Command;
 use takeup_core::env::Env;
 use takeup_core::repository::Place;
 use takeup_core::status::Status;
-use takeup_core::time::{Clock as _, SystemClock};
+use takeup_core::time::{Clock as _, SystemClock, Time};
 
 use crate::sidecar::{Json, NewIdentity, Paths};
 
@@ -104,11 +104,22 @@ impl Repo {
                 .into_iter()
                 .find(|known| known.code() == status)
                 .unwrap(),
-            at: &SystemClock.now().to_string(),
+            at: &a_tick_later().to_string(),
         }
         .over(None);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, Json::Object(object).pretty()).unwrap();
         path
     }
+}
+
+/// The time once everything written so far is older than it by more than the longest tick of a kernel. What is closer to a
+/// record is taken for newer than it.
+fn a_tick_later() -> Time {
+    let now = || SystemClock.now().millis();
+    let from = now();
+    while now() <= from + 11 {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    SystemClock.now()
 }

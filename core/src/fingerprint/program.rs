@@ -126,6 +126,14 @@ fn scan_in(
         .map_err(|error| error.of_index(&original, place))?;
     let mut lines = lines(&listing)?;
     lines.retain(|line| !is_excluded(&line.path, excluded));
+    let mut held = HashSet::new();
+    let twice = lines
+        .iter()
+        .any(|line| !held.insert((line.path.as_slice(), line.stage)));
+    if twice && let Some(path) = damaged_folder(git, &original)? {
+        scan.incomplete = Some(named_twice(&path));
+        return Ok(scan);
+    }
     scan.counters.entries = lines.len() as u64;
     scan.index_tree = Some(index_tree(git, scratch, &original, &lines, excluded)?);
 
@@ -313,6 +321,44 @@ fn same_file(a: Option<&std::fs::Metadata>, b: Option<&std::fs::Metadata>) -> bo
 pub(super) fn is_excluded(path: &[u8], excluded: &[String]) -> bool {
     let first = path.split(|byte| *byte == b'/').next().unwrap_or_default();
     excluded.iter().any(|name| name.as_bytes() == first)
+}
+
+/// Finds a path that is named more than once by the tree of a folder that the index names as a whole.
+fn damaged_folder(git: &mut Git<'_>, index: &Path) -> Result<Option<Vec<u8>>, FingerprintError> {
+    let sparse = [
+        "-c",
+        "core.sparseCheckout=true",
+        "-c",
+        "core.sparseCheckoutCone=true",
+        "-c",
+        "index.sparse=true",
+    ];
+    let list = ["ls-files", "--sparse", "-s", "-v", "-z"];
+    let listing = git.must(&[&sparse[..], &list].concat(), b"", Some(index))?;
+    for folder in lines(&listing)? {
+        if folder.mode != 0o040_000 {
+            continue;
+        }
+        let args = ["ls-tree", "-r", "-z", "--name-only", folder.oid.as_str()];
+        let names = git.must(&args, b"", Some(index))?;
+        let mut held = HashSet::new();
+        if let Some(name) = names
+            .split(|byte| *byte == 0)
+            .find(|name| !held.insert(*name))
+        {
+            return Ok(Some([folder.path.as_slice(), name].concat()));
+        }
+    }
+    Ok(None)
+}
+
+/// Why nothing is said of a folder whose tree names a path more than once, as trees of git's own making do at times: git
+/// keeps such a tree or writes it anew, as it happens.
+pub(super) fn named_twice(path: &[u8]) -> String {
+    format!(
+        "a damaged tree names {} more than once",
+        text_of_bytes(path)
+    )
 }
 
 fn lines(listing: &[u8]) -> Result<Vec<Line>, FingerprintError> {

@@ -1,5 +1,5 @@
 //! Plain git as the judge: `git add -A && git write-tree` in a scratch index that carries no stat data and no flags.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -300,6 +300,7 @@ impl<'a> Scratch<'a> {
         // `<tag> <mode> <id> <stage>\t<path>`; the tag `S` is skip-worktree.
         let listing = self.run(&["ls-files", "-s", "-t", "-z"], b"", false)?;
         let (mut info, mut skipped) = (Vec::new(), Vec::new());
+        let mut held = HashSet::new();
         for line in listing
             .split(|byte| *byte == 0)
             .filter(|line| !line.is_empty())
@@ -307,6 +308,9 @@ impl<'a> Scratch<'a> {
             let (tag, line) = line.split_at_checked(2).unwrap_or_default();
             let head = line.split(|byte| *byte == b'\t').next().unwrap_or_default();
             let path = line.get(head.len() + 1..).unwrap_or_default();
+            if !held.insert((path, head.last())) {
+                self.must_name_once()?;
+            }
             if path.split(|byte| *byte == b'/').next() == Some(RUNTIME) {
                 continue;
             }
@@ -374,6 +378,37 @@ impl<'a> Scratch<'a> {
         let flags = text.trim_end().rsplit(' ').next().unwrap_or_default();
         let flags = u32::from_str_radix(flags, 16).map_err(|error| format!("{text}: {error}"))?;
         Ok(flags & 0x2000_0000 != 0)
+    }
+
+    /// Refuses where a tree that the index names as a whole names a path twice: which tree git writes then depends on whether
+    /// it had to read that one.
+    fn must_name_once(&self) -> Result<(), String> {
+        let args = [
+            "-c",
+            "core.sparseCheckout=true",
+            "-c",
+            "core.sparseCheckoutCone=true",
+            "-c",
+            "index.sparse=true",
+            "ls-files",
+            "--sparse",
+            "-s",
+            "-z",
+        ];
+        let listing = self.run(&args, b"", false)?;
+        let folders = String::from_utf8_lossy(&listing);
+        for folder in folders
+            .split('\0')
+            .filter_map(|line| line.strip_prefix("040000 "))
+        {
+            let id = folder.split(' ').next().unwrap_or_default();
+            let names = self.run(&["ls-tree", "-r", "-z", "--name-only", id], b"", false)?;
+            let mut held = HashSet::new();
+            if !names.split(|byte| *byte == 0).all(|name| held.insert(name)) {
+                return Err(format!("the tree of {folder} names a path twice"));
+            }
+        }
+        Ok(())
     }
 
     fn written(&self) -> Result<String, String> {

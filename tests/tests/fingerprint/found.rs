@@ -285,6 +285,57 @@ fn a_folder_of_the_sparse_index_beside_what_is_in_it() {
     assert_eq!(look.record.deviations, []);
 }
 
+/// Trees that name a path more than once come of git's own faults; whoever reads them into an index counts the path once.
+#[test]
+fn a_folder_of_the_sparse_index_whose_tree_names_a_path_twice() {
+    let repo = base();
+    repo.git([
+        "sparse-checkout",
+        "set",
+        "--cone",
+        "--sparse-index",
+        "other",
+    ]);
+    let blob = repo.git(["rev-parse", "HEAD:dir/b.txt"]);
+    let twice = ("100644", "b.txt", blob.trim());
+    let folder = tree(&repo, &[twice, twice]);
+    let top = tree(
+        &repo,
+        &[("100644", "a.txt", blob.trim()), ("40000", "dir", &folder)],
+    );
+    let commit = repo.git(["commit-tree", "-m", "twice", "-p", "HEAD", &top]);
+    repo.git(["checkout", "-q", commit.trim()]);
+    assert!(judge::tree(&repo.root, &repo.env).is_err());
+    // What is as HEAD has it is not read, and has one tree whatever is in it. Where git's own program looks, it is read.
+    let seen = by(&repo, Way::Engine).record;
+    assert_eq!(seen.incomplete, None);
+    assert_eq!(seen.fingerprint.unwrap().tree(), top);
+    let by_git = by(&repo, Way::Git).record;
+    assert!(by_git.incomplete.unwrap().contains("dir/b.txt"));
+    repo.git(["update-ref", "--no-deref", "HEAD", "HEAD^"]);
+    incomplete(&repo);
+}
+
+/// Writes a tree of entries (mode, name, id) that git itself would not write.
+fn tree(repo: &Repo, entries: &[(&str, &str, &str)]) -> String {
+    let mut bytes = Vec::new();
+    for (mode, name, id) in entries {
+        bytes.extend(format!("{mode} {name}\0").bytes());
+        bytes.extend(binary(id));
+    }
+    let file = repo.own("tree");
+    std::fs::write(&file, bytes).unwrap();
+    let file = file.to_str().unwrap();
+    let id = repo.git(["hash-object", "-t", "tree", "--literally", "-w", file]);
+    id.trim().to_owned()
+}
+
+/// Reads hexadecimal digits.
+fn binary(digits: &str) -> Vec<u8> {
+    let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+    (0..digits.len()).step_by(2).map(byte).collect()
+}
+
 /// Returns an index of version 3 with one more entry, copied from that of the folder it is in.
 fn with_part(index: &[u8], path: &str, blob: &str) -> Vec<u8> {
     let number = |at: usize| u32::from_be_bytes(index[at..at + 4].try_into().unwrap());
@@ -303,9 +354,7 @@ fn with_part(index: &[u8], path: &str, blob: &str) -> Vec<u8> {
     let end = at + ((64 + folder.len() + 8) & !7);
     let mut entry = index[at..at + 64].to_vec();
     entry[24..28].copy_from_slice(&0o100_644_u32.to_be_bytes());
-    for (byte, digits) in entry[40..60].iter_mut().zip(blob.as_bytes().chunks(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(digits).unwrap(), 16).unwrap();
-    }
+    entry[40..60].copy_from_slice(&binary(blob));
     entry[61] = u8::try_from(path.len()).unwrap();
     entry.extend(path.as_bytes());
     entry.resize((64 + path.len() + 8) & !7, 0);

@@ -213,9 +213,7 @@ fn what_its_records_do_not_show_is_said_and_shown_later() {
         let mut left = identity(&scratch, "fix", "ses_old");
         left["latestWorkingTreeFingerprint"] = digest.into();
         left["status"] = "dirty".into();
-        left["updatedAt"] = takeup_core::time::Clock::now(&takeup_core::time::SystemClock)
-            .to_string()
-            .into();
+        left["updatedAt"] = takeup_tests::a_tick_later().to_string().into();
         put(&scratch, "task-identity-fix-ses-old.json", &left);
         // In the place of the new record stands something that cannot be written.
         let blocked = sidecar(&scratch).join("task-identity-fix-ses-new.json");

@@ -1,5 +1,5 @@
 //! Trees: the one of the index, the one on disk, and what differs between the latter and HEAD's.
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::iter::Peekable;
 use std::ops::Range;
 use std::vec::IntoIter;
@@ -8,6 +8,7 @@ use super::content::{Id, Reader};
 use super::index::{Child, Index, flag, join};
 use super::objects::Objects;
 use super::{Addition, Ctx, Leaf, Override, Stop};
+use crate::fingerprint::program::named_twice;
 use crate::fingerprint::scan::{self, Deviations, Tracked};
 
 const TREE: u32 = 0o040_000;
@@ -459,11 +460,16 @@ impl<'a, 'c> Trees<'a, 'c> {
         // A folder that the index names as a whole: what is in it is known to the object database alone.
         let whole = disk.filter(|node| node.dir.is_none() && node.additions.is_empty());
         let new = match (whole, disk) {
-            (Some(node), _) => objects
-                .tree(&node.id)?
-                .into_iter()
-                .map(|(mode, name, id)| leaf(&name, mode, id))
-                .collect(),
+            (Some(node), _) => {
+                let held = objects.tree(&node.id)?;
+                let mut names = HashSet::new();
+                if let Some((_, name, _)) = held.iter().find(|(_, name, _)| !names.insert(name)) {
+                    return Err(Stop::Incomplete(named_twice(&join(&path, name))));
+                }
+                held.into_iter()
+                    .map(|(mode, name, id)| leaf(&name, mode, id))
+                    .collect()
+            }
             (None, Some(node)) => self.nodes(node.dir, &path, node.additions.clone())?,
             (None, None) => Vec::new(),
         };

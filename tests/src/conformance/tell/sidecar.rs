@@ -236,7 +236,7 @@ impl Sidecar {
 
     /// Writes every record of a session, the identity last.
     fn write(&mut self, stage: &Stage, who: &str) {
-        let at = stage::now().to_string();
+        let at = crate::a_tick_later().to_string();
         self.of(who).revision += 1;
         let held = self.of(who).clone();
         let session = id(who);
