@@ -41,7 +41,7 @@ pub use self::manager::Manager;
 pub use self::plan::{Change, Installation, Outcome, Plan, plan_install, plan_uninstall};
 pub use self::record::{Heard, Means, attribute, record};
 pub use self::recorder::{
-    Recorded, parse_git, record_pending, recorder_command, recorder_is_needed,
+    Recorded, parse_git, record_pending, recorder_command, recorder_is_needed, release,
 };
 pub use self::seen::Seen;
 pub use self::status::{

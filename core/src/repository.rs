@@ -26,7 +26,9 @@ mod whereabouts;
 use std::path::{Path, PathBuf};
 
 pub use self::config::{ConfigEntry, ConfigScope, config_key};
-pub use self::environment::{LOCAL_VARIABLES, clean_git_environment, find_program};
+pub use self::environment::{
+    LOCAL_VARIABLES, clean_environment, clean_git_environment, find_program,
+};
 pub use self::git::{
     ChangedPath, CommitLine, Git, Head, LastMove, Listed, ObjectFormat, Operation, PathChange,
     Worktree, is_beside, last_move, last_moves, real_id, worktrees,

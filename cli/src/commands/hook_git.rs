@@ -6,10 +6,10 @@ use std::time::Duration;
 use takeup_core::engine::Caller;
 use takeup_core::env::Env;
 use takeup_core::error::{Exit, Explain as _};
-use takeup_core::hooks::{self, HookError, Means};
+use takeup_core::hooks::{self, Heard, HookError, Means};
 use takeup_core::ledger::Ledger;
-use takeup_core::process;
-use takeup_core::repository::discover;
+use takeup_core::process::{self, ProcessIdentity};
+use takeup_core::repository::{Place, clean_environment, discover};
 use takeup_core::time::SystemClock;
 
 use crate::context::Context;
@@ -40,18 +40,25 @@ fn hear(event: String, args: Vec<OsString>, env: &Env) -> Exit {
         return Exit::Done;
     }
     let (done, ended) = mpsc::channel::<()>();
-    let (heard, caller) = (event.clone(), env.clone());
+    let (named, caller) = (event.clone(), env.clone());
     // Where no thread can be had, there is still the limit of the text in the hook.
     let _watch = std::thread::Builder::new().spawn(move || {
         if ended.recv_timeout(LIMIT) == Err(mpsc::RecvTimeoutError::Timeout) {
-            too_late(&heard, &caller);
+            too_late(&named, &caller);
             end(told_of(false, &caller));
         }
     });
     // git shall not see a panic either.
-    let recorded = std::panic::catch_unwind(|| record(env, &event, &args)).unwrap_or(false);
+    let heard = std::panic::catch_unwind(|| record(env, &event, &args)).unwrap_or(Err(Failed));
     drop(done);
-    told_of(recorded, env)
+    match heard {
+        Ok(Some(heard)) => {
+            afterwards(&heard, env, &event);
+            told_of(true, env)
+        }
+        Ok(None) => told_of(true, env),
+        Err(Failed) => told_of(false, env),
+    }
 }
 
 #[expect(
@@ -72,33 +79,52 @@ fn told_of(recorded: bool, env: &Env) -> Exit {
     }
 }
 
-fn record(env: &Env, event: &str, args: &[OsString]) -> bool {
-    let means = Means {
+/// What went wrong is in the log.
+struct Failed;
+
+/// Records what a hook saw. Returns what is left to be done afterwards, if anything is.
+fn record(env: &Env, event: &str, args: &[OsString]) -> Result<Option<Heard>, Failed> {
+    let named = Caller::by_environment(env, &crate::agents::all());
+    let heard = with_means(env, |means| {
+        hooks::record(means, event, args, named.as_ref())
+    });
+    match heard {
+        Ok(heard) => Ok(heard.filter(|heard| heard.needs_recorder)),
+        Err(error) => {
+            log(env, event, &error);
+            Err(Failed)
+        }
+    }
+}
+
+/// Looks at the content when git is over, if nobody does yet: in this process where git does not wait for its end, and in
+/// one of its own elsewhere.
+fn afterwards(heard: &Heard, env: &Env, event: &str) {
+    if !hooks::recorder_is_needed(&heard.place) {
+        return;
+    }
+    if hooks::release(env, &process::system(), &heard.chain) {
+        let env = clean_environment(env).at(&heard.place.root);
+        look_when_over(&env, &heard.place, heard.git.as_ref());
+        return;
+    }
+    let started = std::env::current_exe().and_then(|program| {
+        hooks::recorder_command(&program, &heard.place, heard.git.as_ref()).spawn()
+    });
+    if let Err(error) = started {
+        Ledger::at(heard.place.state())
+            .during(event)
+            .log(&SystemClock, &format!("no recorder was started: {error}"));
+    }
+}
+
+fn with_means<T>(env: &Env, work: impl FnOnce(&Means<'_>) -> T) -> T {
+    work(&Means {
         env,
         processes: &process::system(),
         clock: &SystemClock,
         settings: &|| crate::settings::load(env).settings,
-    };
-    let named = Caller::by_environment(env, &crate::agents::all());
-    let heard = match hooks::record(&means, event, args, named.as_ref()) {
-        Ok(Some(heard)) => heard,
-        Ok(None) => return true,
-        Err(error) => {
-            log(env, event, &error);
-            return false;
-        }
-    };
-    if heard.needs_recorder && hooks::recorder_is_needed(&heard.place) {
-        let started = std::env::current_exe().and_then(|program| {
-            hooks::recorder_command(&program, &heard.place, heard.git.as_ref()).spawn()
-        });
-        if let Err(error) = started {
-            Ledger::at(heard.place.state())
-                .during(event)
-                .log(&SystemClock, &format!("no recorder was started: {error}"));
-        }
-    }
-    true
+    })
 }
 
 /// What a hook saw was not recorded in time. Most likely there is too much to read: a recorder, which has all the time,
@@ -131,25 +157,22 @@ fn log(env: &Env, event: &str, error: &HookError) {
     }
 }
 
-/// The detached recorder. It leaves the terminal's session first, so that closing the terminal does not end it.
+/// The recorder in a process of its own.
 fn recorder(args: &[OsString], env: &Env) {
-    // It fails where it leads a session already.
-    let _leads = rustix::process::setsid();
-    let processes = process::system();
     let git = args
         .first()
         .and_then(|text| text.to_str())
-        .and_then(|text| hooks::parse_git(&processes, text));
-    let Ok(place) = discover(env, &env.cwd) else {
-        return;
-    };
-    let means = Means {
-        env,
-        processes: &processes,
-        clock: &SystemClock,
-        settings: &|| crate::settings::load(env).settings,
-    };
-    let done = hooks::record_pending(&means, &place, git.as_ref());
+        .and_then(|text| hooks::parse_git(&process::system(), text));
+    if let Ok(place) = discover(env, &env.cwd) {
+        look_when_over(env, &place, git.as_ref());
+    }
+}
+
+/// Looks at the content when git is over. Leaves the terminal's session first, so that closing the terminal does not end it.
+fn look_when_over(env: &Env, place: &Place, git: Option<&ProcessIdentity>) {
+    // It fails where it leads a session already.
+    let _leads = rustix::process::setsid();
+    let done = with_means(env, |means| hooks::record_pending(means, place, git));
     if let Err(error) = done {
         log(env, "recorder", &error);
     }

@@ -439,10 +439,9 @@ fn conclude(
     let disk = trees.of_disk()?;
     let mut scan = Scan {
         tree: Some(disk.oid(ctx.hash_len)?),
-        index_tree: Some(if ctx.index.unmerged {
-            conflict(ctx)
-        } else {
-            trees.of_index()?.hex(ctx.hash_len)
+        index_tree: Some(match conflict(ctx) {
+            Some(digest) => digest,
+            None => trees.of_index()?.hex(ctx.hash_len),
         }),
         ..Scan::default()
     };
@@ -500,7 +499,11 @@ fn gitlinks(ctx: &Ctx<'_>, found: &Found) -> Vec<Vec<u8>> {
     paths
 }
 
-fn conflict(ctx: &Ctx<'_>) -> String {
+/// Returns what stands for the index's tree where paths are unmerged.
+fn conflict(ctx: &Ctx<'_>) -> Option<String> {
+    if !ctx.index.unmerged {
+        return None;
+    }
     let unmerged: Vec<(u32, String, u8, Vec<u8>)> = ctx
         .index
         .entries
@@ -516,11 +519,14 @@ fn conflict(ctx: &Ctx<'_>) -> String {
         })
         .filter(|(_, _, _, path)| !ctx.is_excluded(path))
         .collect();
-    conflict_digest(
-        unmerged
-            .iter()
-            .map(|(mode, oid, stage, path)| (*mode, oid.as_str(), *stage, path.as_slice())),
-    )
+    // What is left out may be unmerged alone.
+    (!unmerged.is_empty()).then(|| {
+        conflict_digest(
+            unmerged
+                .iter()
+                .map(|(mode, oid, stage, path)| (*mode, oid.as_str(), *stage, path.as_slice())),
+        )
+    })
 }
 
 fn index_stat(path: &Path) -> Result<Option<Meta>, Stop> {

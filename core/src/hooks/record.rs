@@ -36,8 +36,10 @@ pub struct Heard {
     /// The git command that called the hook, where the process table shows it: the content is looked at again when it is
     /// over.
     pub git: Option<ProcessIdentity>,
-    /// A detached recorder has to look at the content.
+    /// A recorder has to look at the content.
     pub needs_recorder: bool,
+    /// This process, its parent, and so on.
+    pub chain: Vec<ProcessIdentity>,
 }
 
 /// What a record is made with.
@@ -151,6 +153,7 @@ pub fn record(
     Ok(Some(Heard {
         git: calling_git(processes, &chain),
         needs_recorder: observation.pending || crowded,
+        chain,
         place,
         observation,
     }))

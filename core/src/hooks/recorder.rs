@@ -1,4 +1,7 @@
-//! The detached recorder: looks at the content when the git command that called a hook is over.
+//! The recorder: looks at the content when the git command that called a hook is over.
+//!
+//! It is the very process that the hook called, where the text in the hook can be told to wait no longer ([`release`]), and
+//! one of its own elsewhere ([`recorder_command`]).
 //!
 //! One at a time for each work tree. A hook first writes its observation as pending and then looks whether a recorder
 //! holds the lock; a recorder looks for pending ones again after it has let the lock go. So none is left over.
@@ -8,7 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use rustix::process::Signal;
+
 use super::{HookError, Means};
+use crate::env::Env;
 use crate::files::FileError;
 use crate::fingerprint::{self, Provenance, ProvenanceEvent, TreeRecord};
 use crate::identity::{self, Identity, SessionRecord};
@@ -66,6 +72,30 @@ fn try_lock(place: &Place) -> Result<Option<File>, HookError> {
 /// Tells whether a recorder has to be started: none is at work in this work tree.
 pub fn recorder_is_needed(place: &Place) -> bool {
     matches!(try_lock(place), Ok(Some(_)))
+}
+
+/// How long a shell may take to hear that it need not wait.
+const HEARING: Duration = Duration::from_millis(20);
+
+/// Tells the text in the hook, which waits for the end of this process, to wait no longer: this process goes on as the
+/// recorder. `chain` is this process and those above it. Returns `false` where nobody waits who would understand it.
+///
+/// The text names its shell in `TAKEUP_STUB` (`pid:` and a number), and waits in a shell below that one. Who waits goes away when it hears.
+pub fn release(env: &Env, processes: &dyn Processes, chain: &[ProcessIdentity]) -> bool {
+    let shell: Option<u32> = env
+        .text("TAKEUP_STUB")
+        .and_then(|text| text.strip_prefix("pid:")?.parse().ok());
+    let (Some(shell), Some(waiting), Some(above)) = (shell, chain.get(1), chain.get(2)) else {
+        return false;
+    };
+    if above.pid != shell && waiting.pid != shell {
+        return false;
+    }
+    // A signal that comes between the shell's last look and its wait is lost on it.
+    (0..5).any(|_| {
+        processes.signal(waiting, Signal::USR1).is_ok()
+            && processes.wait_end(waiting, HEARING).unwrap_or(false)
+    })
 }
 
 /// Makes the call that starts a recorder for a place. It inherits nothing that would hold the caller or the terminal up.

@@ -2,11 +2,14 @@
 //!
 //! The text is a shell function between two marker lines. It never hinders: it returns 0 whatever happens, ends the
 //! program after two seconds, and says one line at the most. How a program failed it leaves in the file `hook-failed` of
-//! the ledger's folder, through no link. The shell watches by itself: `timeout` would be one more program
-//! to wait for, three times as long. Nothing that git was given open is handed on, so that nobody waits for the recorder. It
-//! runs where the program is gone or cannot be executed, and without PATH or HOME. The logic lives in the program, so the text rarely changes. One thing is decided here, since
-//! starting the program takes longer than git shall wait for nothing: whether takeup is used in the repository at all. A
-//! linked work tree's git folder lies two below the common one and names it in `commondir` (gitrepository-layout(5)).
+//! the ledger's folder, through no link. The shell watches by itself: `timeout` would be one more program to wait for,
+//! three times as long. A program that has recorded, and looks at the content afterwards, is not waited for: it says so by
+//! SIGUSR1 ([`super::release`]). The shell that waits is one of its own, so that no trap of the script around is touched.
+//! Nothing that git was given open is handed on, so that nobody waits for the recorder. It runs where the program is gone
+//! or cannot be executed, and without PATH or HOME. The logic lives in the program, so the text rarely changes. One thing
+//! is decided here, since starting the program takes longer than git shall wait for nothing: whether takeup is used in the
+//! repository at all. A linked work tree's git folder lies two below the common one and names it in `commondir`
+//! (gitrepository-layout(5)).
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -15,7 +18,7 @@ use std::path::{Path, PathBuf};
 use bstr::ByteSlice as _;
 
 /// The version of the text.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// How the first line of our text begins.
 const BEGIN: &str = "# >>> takeup hook ";
 /// The last line of our text.
@@ -32,8 +35,10 @@ const FUNCTION: &str = r#"takeup_hook() {
 	[ ! -d "$takeup_git" ] || [ -e "$takeup_git/takeup/repository-id" ] || return 0
 	takeup_program=@PROGRAM@
 	[ -x "$takeup_program" ] || takeup_program=$(command -v git-takeup 2>/dev/null) || return 0
-	{
-		TAKEUP_STUB=1 "$takeup_program" hook git "$@" &
+	(
+		takeup_goes_on=
+		trap 'takeup_goes_on=1' USR1
+		TAKEUP_STUB=pid:$$ "$takeup_program" hook git "$@" &
 		takeup_pid=$!
 		(
 			takeup_sleep=
@@ -43,16 +48,16 @@ const FUNCTION: &str = r#"takeup_hook() {
 			wait "$takeup_sleep" && kill -9 "$takeup_pid"
 		) &
 		takeup_watch=$!
-		wait "$takeup_pid"
+		[ -n "$takeup_goes_on" ] || wait "$takeup_pid"
 		takeup_ended=$?
 		kill "$takeup_watch"
-		[ "$takeup_ended" = 0 ] || (
+		[ "$takeup_ended" = 0 ] || [ -n "$takeup_goes_on" ] || {
 			umask 077
 			takeup_note=$takeup_git/takeup/hook-failed
 			[ ! -L "$takeup_git/takeup" ] && [ ! -L "$takeup_note" ] && { [ ! -e "$takeup_note" ] || [ -f "$takeup_note" ]; } && printf '%s\n' "$1 $takeup_ended $takeup_program" >"$takeup_note"
 			exit 1
-		)
-	} </dev/null >/dev/null 2>&1 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- || echo 'takeup: this was not recorded; git takeup doctor says why' >&2
+		}
+	) </dev/null >/dev/null 2>&1 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- || echo 'takeup: this was not recorded; git takeup doctor says why' >&2
 	return 0
 }
 "#;

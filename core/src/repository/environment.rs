@@ -31,6 +31,14 @@ pub fn clean_git_environment(command: &mut Command) {
     }
 }
 
+/// Returns the environment without whatever would tie us to the repository whose hook we are in.
+pub fn clean_environment(env: &Env) -> Env {
+    let kept = env
+        .vars()
+        .filter(|(name, _)| !LOCAL_VARIABLES.iter().any(|local| name == local));
+    Env::of(kept, &env.cwd)
+}
+
 /// Finds a program on PATH. Entries of PATH that are not absolute are passed by: they would run what a repository holds.
 pub fn find_program(env: &Env, name: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt as _;

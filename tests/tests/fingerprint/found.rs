@@ -136,6 +136,25 @@ fn names_beside_a_folder_that_the_sparse_index_names_as_a_whole() {
 }
 
 #[test]
+fn what_is_unmerged_only_where_nothing_counts() {
+    let repo = base();
+    repo.write(".agent-context/notes", "1\n");
+    repo.commit();
+    repo.git(["branch", "other"]);
+    repo.write(".agent-context/notes", "2\n");
+    repo.commit();
+    repo.git(["checkout", "-q", "other"]);
+    repo.write(".agent-context/notes", "3\n");
+    repo.commit();
+    let merged = repo.try_git(&repo.root, &["merge", "-q", "main"]);
+    assert!(!merged.status.success());
+    let tree = agreed(&repo).record.index_tree.unwrap();
+    assert!(!tree.contains("conflict"), "{tree}");
+    repo.write("a.txt", "changed");
+    agreed(&repo);
+}
+
+#[test]
 fn a_line_of_rules_ends_at_a_zero_byte() {
     let repo = base();
     repo.write(".gitignore", b"new\0junk\n\0*\n");
