@@ -144,6 +144,17 @@ pub fn give(path: &Path) -> String {
     )
 }
 
+/// The command that lets this user read a file of ours: it opens the file, or the folder that hides it.
+pub fn open_up(path: &Path) -> String {
+    let hidden = std::fs::symlink_metadata(path)
+        .is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
+    let word = crate::paths::shell_word;
+    match path.parent().filter(|_| hidden) {
+        Some(folder) => format!("chmod u+rwx {}", word(folder)),
+        None => format!("chmod u+rw {}", word(path)),
+    }
+}
+
 /// Opens a regular file for reading, without following a link at its last part and without waiting on a pipe.
 /// Returns `Ok(None)` where there is no file.
 pub fn open_regular(path: &Path) -> Result<Option<File>, Issue> {

@@ -25,6 +25,11 @@ impl Issue {
             message: message.into(),
         }
     }
+
+    /// Tells whether it says nothing of the content: that could not be looked at, and may be healthy.
+    pub const fn is_closed(&self) -> bool {
+        matches!(self.kind, IssueKind::Unreadable | IssueKind::ForeignOwner)
+    }
 }
 
 /// Kinds of damage, with stable codes in JSON.

@@ -218,6 +218,10 @@ impl Explain for RepositoryError {
                 "run it as that user, or make the ledger yours: {}",
                 crate::files::give(&Self::ledger_of(issue))
             )),
+            Self::DamagedToken(issue) if issue.kind == IssueKind::Unreadable => Some(format!(
+                "it may be healthy; make it readable for yourself: {}",
+                crate::files::open_up(&issue.path)
+            )),
             Self::DamagedToken(_) => Some("run: git takeup doctor".to_owned()),
             Self::NotInitialised { .. } => Some("run: git takeup init".to_owned()),
             Self::SharedGitDir { .. } => Some(

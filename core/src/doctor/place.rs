@@ -19,6 +19,11 @@ pub(super) fn known(engine: &Engine<'_>, found: &mut Vec<Finding>) {
         );
         found.push(if issue.kind == IssueKind::UnknownVersion {
             finding.advice("a newer takeup wrote it: use that one; it is left as it is")
+        } else if issue.is_closed() {
+            finding.advice(format!(
+                "it may be healthy; make it readable for yourself: {}",
+                crate::files::open_up(&issue.path)
+            ))
         } else {
             finding
                 .advice("it is made anew as places are used; `--fix` moves the damaged one aside")
@@ -133,8 +138,8 @@ pub(super) fn tree(engine: &Engine<'_>, found: &mut Vec<Finding>) {
 pub(super) fn damaged_token(error: &RepositoryError, found: &mut Vec<Finding>) {
     let mut finding = Finding::of("tokens", Health::Fail, error);
     if let RepositoryError::DamagedToken(issue) = error
-        // The advice for what belongs to somebody else is the error's own: nothing is damaged.
-        && issue.kind != IssueKind::ForeignOwner
+        // The advice for what cannot be looked at is the error's own: nothing is known to be damaged.
+        && !issue.is_closed()
     {
         finding = finding
             .advice(

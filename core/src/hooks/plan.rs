@@ -201,7 +201,9 @@ pub fn plan_install(what: &Installation<'_>) -> Result<Plan, HookError> {
     let folder = folder(place, git)?;
     plan.folders = vec![place.common_dir.clone(), folder.path.clone()];
     // What is in files stays in files: no hook shall run twice.
-    let in_files = EVENTS.iter().any(|event| is_ours(&folder.path.join(event)));
+    let in_files = EVENTS
+        .iter()
+        .any(|event| leftovers::is_ours(&folder.path.join(event)));
     if by_config && !in_files {
         into_config(&mut plan, what, &place.common_dir.join("config"), program)?;
         return Ok(plan);
@@ -211,10 +213,6 @@ pub fn plan_install(what: &Installation<'_>) -> Result<Plan, HookError> {
     }
     into_folder(&mut plan, what, &folder, program)?;
     Ok(plan)
-}
-
-fn is_ours(path: &Path) -> bool {
-    matches!(Seen::at(path), Ok(Seen::File { bytes, .. }) if stub::find(&bytes).is_some())
 }
 
 /// Returns the user's configuration file, by git's rules (git-config(1), FILES). Links are followed: git does.
@@ -585,17 +583,12 @@ pub fn plan_uninstall(
             None => Outcome::None { event },
         });
     }
-    for hook in recorded.iter().filter(|hook| hook.made_folder) {
-        if let Some(file) = crate::paths::path_of_text(&hook.place)
-            && let Some(path) = file.parent()
-        {
-            let change = Change::RemoveFolder {
-                path: path.to_path_buf(),
-            };
-            if !plan.changes.contains(&change) {
-                plan.changes.push(change);
-            }
-        }
+    if !what.global {
+        let made = leftovers::made_folder(place, recorded);
+        plan.changes
+            .extend(made.map(|path| Change::RemoveFolder { path }));
+        plan.notes
+            .extend(leftovers::left_elsewhere(recorded, &folders));
     }
     Ok(plan)
 }

@@ -80,7 +80,8 @@ const HEARING: Duration = Duration::from_millis(20);
 /// Tells the text in the hook, which waits for the end of this process, to wait no longer: this process goes on as the
 /// recorder. `chain` is this process and those above it. Returns `false` where nobody waits who would understand it.
 ///
-/// The text names its shell in `TAKEUP_STUB` (`pid:` and a number), and waits in a shell below that one. Who waits goes away when it hears.
+/// The text names its shell in `TAKEUP_STUB` (`pid:` and a number), and waits in a shell below that one. Who waits goes away
+/// when it hears.
 pub fn release(env: &Env, processes: &dyn Processes, chain: &[ProcessIdentity]) -> bool {
     let shell: Option<u32> = env
         .text("TAKEUP_STUB")

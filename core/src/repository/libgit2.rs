@@ -153,6 +153,15 @@ impl Libgit2 {
 impl Git for Libgit2 {
     fn head(&self) -> Result<Head, RepositoryError> {
         let ask = |error: &git2::Error| failed("read HEAD", error);
+        if let Some(name) = linked_head(&self.place.git_dir) {
+            let commit = match self.repository.refname_to_id(&name) {
+                Ok(id) => Some(own(id)?),
+                Err(error) if error.code() == ErrorCode::NotFound => None,
+                Err(error) => return Err(ask(&error)),
+            };
+            let branch = Some(short_branch(name.as_bytes()));
+            return Ok(Head { commit, branch });
+        }
         let head = self
             .repository
             .find_reference("HEAD")
@@ -328,6 +337,14 @@ impl Git for Libgit2 {
 }
 
 /// Returns the short name of a branch; a HEAD that names something else keeps the whole name.
+/// Returns the reference that HEAD names by being a link, as old versions of git made it (gitrepository-layout(5)): libgit2
+/// reads through it, and finds a commit and no branch.
+fn linked_head(git_dir: &Path) -> Option<String> {
+    let target = std::fs::read_link(git_dir.join("HEAD")).ok()?;
+    let name = target.to_str()?;
+    (name.starts_with("refs/") && git2::Reference::is_valid_name(name)).then(|| name.to_owned())
+}
+
 pub(super) fn short_branch(name: &[u8]) -> String {
     text_of_bytes(name.strip_prefix(b"refs/heads/").unwrap_or(name))
 }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::git::git_dir_of;
-use super::tokens::worktree_token;
+use super::tokens::holds_token;
 use super::{Place, RepositoryError};
 use crate::agent::Found;
 use crate::env::Env;
@@ -142,11 +142,18 @@ pub fn forget_gone_places(env: &Env, apply: bool) -> Result<Vec<KnownPlace>, Rep
     Ok(gone)
 }
 
+/// Tells whether a place is gone. One that cannot be looked at is not: it is only closed.
 fn is_gone(known: &KnownPlace) -> bool {
-    path_of_text(&known.root)
-        .and_then(|root| git_dir_of(&root))
-        .and_then(|git_dir| worktree_token(&git_dir))
-        .is_none_or(|id| id != known.worktree_id)
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    let Some(root) = path_of_text(&known.root) else {
+        return true;
+    };
+    if let Err(error) = std::fs::metadata(root.join(".git")) {
+        return matches!(error.kind(), NotFound | NotADirectory);
+    }
+    git_dir_of(&root)
+        .and_then(|git_dir| holds_token(&git_dir, &known.worktree_id).or(Some(true)))
+        .is_none_or(|holds| !holds)
 }
 
 fn read(file: &Path) -> Result<Vec<KnownPlace>, Issue> {

@@ -293,6 +293,22 @@ fn head_branch_and_stash_are_git_s() {
                 }
             );
         }
+        // HEAD as a link, with the branch in a file of its own and without.
+        git(&root, &["branch", "-f", "linked"]);
+        for packed in [false, true] {
+            fs::remove_file(root.join(".git/HEAD")).unwrap();
+            symlink("refs/heads/linked", root.join(".git/HEAD")).unwrap();
+            if packed {
+                git(&root, &["pack-refs", "--all"]);
+            }
+            for by in scratch.both(&root) {
+                let found = by.head().unwrap();
+                assert_eq!(found.branch.as_deref(), Some("linked"), "{packed}");
+                assert_eq!(found.commit.as_ref(), Some(&head), "{packed}");
+            }
+        }
+        fs::remove_file(root.join(".git/HEAD")).unwrap();
+        fs::write(root.join(".git/HEAD"), "ref: refs/heads/linked\n").unwrap();
         // A branch whose file is damaged is an error, and no unborn branch.
         git(&root, &["switch", "-q", "main"]);
         fs::write(root.join(".git/refs/heads/main"), "zzz\n").unwrap();

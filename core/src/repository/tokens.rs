@@ -105,6 +105,15 @@ pub(super) fn worktree_token(git_dir: &Path) -> Option<WorktreeId> {
         .flatten()
 }
 
+/// Tells whether a work tree's git folder holds a token. `None` where that cannot be looked at, whoever closed it.
+pub(super) fn holds_token(git_dir: &Path, id: &WorktreeId) -> Option<bool> {
+    match read(&worktree_file(git_dir), WorktreeId::new) {
+        Ok(found) => Some(found.as_ref() == Some(id)),
+        Err(RepositoryError::DamagedToken(issue)) if issue.is_closed() => None,
+        Err(_) => Some(false),
+    }
+}
+
 type Make<T> = fn(String) -> Result<T, crate::ids::InvalidId>;
 
 fn read<T>(file: &Path, make: Make<T>) -> Result<Option<T>, RepositoryError> {

@@ -415,3 +415,61 @@ fn what_a_killed_installation_left_beside_the_hooks_goes() {
         assert_eq!(timeless(&whole(&hooks)), timeless(&before), "{fault}");
     }
 }
+
+/// What this user may not read is not damaged: nothing of it is given another name, and opening it is enough.
+#[test]
+fn what_is_closed_is_not_damaged() {
+    use std::os::unix::process::CommandExt as _;
+    let scratch = Scratch::new(PROGRAM);
+    leave(&scratch, &scratch.repo(), "task");
+    let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
+    if root {
+        let given = Command::new("chown")
+            .args(["-R", "65534:65534"])
+            .arg(scratch.path())
+            .status();
+        assert!(given.unwrap().success());
+    }
+    let as_user = |words: &[&str]| {
+        let mut command = scratch.program_in(&scratch.repo());
+        if root {
+            command.uid(65_534).gid(65_534);
+        }
+        takeup_tests::Ran::of(command.args(words).output().unwrap())
+    };
+    let places = scratch.home().join(".local/state/takeup/places.json");
+    let state = scratch.repo().join(".git/takeup");
+    for (path, mode) in [
+        (state.join("repository-id"), 0o600),
+        (state.join("worktree-id"), 0o600),
+        (state.clone(), 0o700),
+        (places, 0o600),
+    ] {
+        let before = whole(&scratch.repo());
+        let set = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        set(0);
+        let answer = as_user(&["doctor", "--json"]).exits(1).json();
+        let found = answer["data"]["findings"].as_array().unwrap();
+        let closed = found.iter().find(|one| one["verdict"] == "fail").unwrap();
+        let advice = closed["advice"].as_str().unwrap();
+        assert!(advice.contains("make it readable"), "{closed:#}");
+        assert!(closed["remedy"].is_null(), "{closed:#}");
+        for one in found {
+            let message = one["message"].as_str().unwrap();
+            assert!(!message.ends_with("gone"), "{one:#}");
+        }
+        as_user(&["doctor", "--fix", "--yes"]).exits(1);
+        // As it is advised.
+        let command = advice.split_once("yourself: ").unwrap().1;
+        let mut shell = Command::new("sh");
+        if root {
+            shell.uid(65_534).gid(65_534);
+        }
+        assert!(shell.args(["-c", command]).status().unwrap().success());
+        set(mode);
+        assert_eq!(whole(&scratch.repo()), before, "{}", path.display());
+        let answer = as_user(&["inspect", "--json"]).exits(0).json();
+        let verdict = &answer["data"]["candidates"][0]["verdict"];
+        assert_eq!(verdict, "resume-verification", "{}", path.display());
+    }
+}
