@@ -123,6 +123,9 @@ pub struct SessionRecord {
     /// Calls that had started and not finished.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open_effects: Vec<OpenEffect>,
+    /// When its last turn or call began, where its hooks said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acted_at: Option<Time>,
     /// Its first prompt, masked and cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,

@@ -113,7 +113,10 @@ pub(crate) fn page(found: &Inspection, context: &Context, all: bool) -> String {
             text::one_line(why, 500)
         ));
     }
-    let is_shown = |candidate: &&Candidate| all || candidate.verdict != Verdict::NotResumable;
+    let is_shown = |candidate: &&Candidate| {
+        let closed = candidate.identity.status.is_closed();
+        all || candidate.verdict != Verdict::NotResumable && !closed
+    };
     for candidate in found.candidates.iter().filter(is_shown) {
         out.push('\n');
         out.push_str(&render::candidate(candidate, context.now()));

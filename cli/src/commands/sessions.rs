@@ -7,6 +7,7 @@ use clap::{Subcommand, ValueEnum};
 use schemars::JsonSchema;
 use serde::Serialize;
 use takeup_core::agent::{Found, InterruptionReason, Session, SessionDetail, SessionQuery};
+use takeup_core::engine;
 use takeup_core::error::Exit;
 use takeup_core::files;
 use takeup_core::issue::Issue;
@@ -218,11 +219,13 @@ fn list(args: &ListArgs, context: &Context) -> Result<Reply, Failure> {
         root,
         ..SessionsData::default()
     };
+    let recorded = engine::recorded_sessions(&context.engine(), args.all);
+    data.issues.extend(recorded.issues);
     let mut sessions = Vec::new();
     for agent in agents(args.agent.as_deref(), context)? {
         let Found { mut items, issues } = agent.sessions(&context.env, &query);
         data.issues.extend(issues);
-        add_recorded(agent, context, args.all, &mut items);
+        add_recorded(agent, &recorded.items, &mut items);
         items.retain(|session| {
             let state = State::of(&session.liveness);
             (args.state.is_empty() || args.state.contains(&state))
@@ -270,7 +273,7 @@ fn command(verb: &str, id: &str) -> String {
 }
 
 fn is_unfinished(session: &Session) -> bool {
-    session.interruption.is_some() || matches!(session.liveness, Liveness::Crashed { .. })
+    session.interruption.is_some()
 }
 
 fn summary(sessions: &[Session]) -> String {

@@ -15,7 +15,7 @@ pub struct Caller {
     pub agent: Option<AgentId>,
     /// The process that stands for the session: the one that was named, else the nearest ancestor that is no shell.
     pub process: Option<ProcessIdentity>,
-    /// The process was named by the caller.
+    /// The process is the session's for certain: the caller named it, or is the session itself.
     pub process_named: bool,
     /// The caller's ancestors, the nearest first.
     pub ancestors: Vec<ProcessIdentity>,

@@ -85,6 +85,9 @@ impl<'a> Gatherer<'a> {
 
     /// Says why a session that was named is none of the candidates.
     pub(super) fn no_session(&self, view: &View, named: &str) -> EngineError {
+        if let Some(there) = super::recorded::left_elsewhere(self.site, &view.state, named) {
+            return EngineError::HeldElsewhere(there);
+        }
         let mut known = view.state.sessions.iter().map(|record| &record.session);
         let mut in_stores = self.sessions.iter().map(|session| &session.session);
         if known.any(|session| names(named, session))

@@ -1,4 +1,4 @@
-//! A task that was left at another place than this one: where, and the way out.
+//! What was left at another place than this one: where, and the way out.
 use std::fmt;
 
 use super::{EngineError, Site};
@@ -7,11 +7,11 @@ use crate::ids::{SessionRef, TaskId};
 use crate::paths::shell_word_of_text;
 use crate::verdict::Whereabouts;
 
-/// A task that was left at another place.
+/// A task, or what a session without one left, at another place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// The task.
-    pub task_id: TaskId,
+    /// The task; `None` where only a session was recorded.
+    pub task_id: Option<TaskId>,
     /// The session that left it.
     pub session: SessionRef,
     /// The work tree it was left in, as [`crate::identity::PlaceRecord::root`].
@@ -25,7 +25,7 @@ impl Elsewhere {
     pub(super) fn of(site: &Site, identity: &Identity) -> Result<Option<Self>, EngineError> {
         let whereabouts = site.whereabouts(&identity.place)?;
         Ok((whereabouts != Whereabouts::Same).then(|| Self {
-            task_id: identity.task_id.clone(),
+            task_id: Some(identity.task_id.clone()),
             session: identity.session.clone(),
             root: site.root_now(&identity.place, whereabouts),
             whereabouts,
@@ -34,16 +34,25 @@ impl Elsewhere {
 
     /// Says what can be done about it.
     pub(super) fn way_out(&self) -> String {
-        let task = &self.task_id;
+        let show = self.task_id.as_ref().map_or_else(
+            || {
+                let id = self.session.id.to_string();
+                crate::text::command_line(["git", "takeup", "sessions", "show", &id])
+            },
+            |task| format!("git takeup show {task}"),
+        );
         match self.whereabouts {
             Whereabouts::OtherWorktree => format!(
                 "go on there: git -C {} takeup inspect",
                 shell_word_of_text(&self.root)
             ),
             Whereabouts::WorktreeAway => "go on there when it is back".to_owned(),
-            Whereabouts::WorktreeGone => format!(
-                "`git takeup show {task}` has its records, and `git takeup abandon {task}` gives it up"
-            ),
+            Whereabouts::WorktreeGone => match &self.task_id {
+                Some(task) => format!(
+                    "`{show}` has its records, and `git takeup abandon {task}` gives it up"
+                ),
+                None => format!("`{show}` has its record"),
+            },
             Whereabouts::Relocated => {
                 "confirm the move first, with `git takeup init --moved`".to_owned()
             }
@@ -54,7 +63,7 @@ impl Elsewhere {
                 "where this copy takes its place: `git takeup init --moved`; else `git takeup init --copied`".to_owned()
             }
             Whereabouts::Same | Whereabouts::OtherRepository => {
-                format!("`git takeup show {task}` has its records")
+                format!("`{show}` has its records")
             }
         }
     }
@@ -63,6 +72,10 @@ impl Elsewhere {
 impl fmt::Display for Elsewhere {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let root = &self.root;
+        match &self.task_id {
+            Some(task) => write!(f, "task {task} of session {} ", self.session)?,
+            None => write!(f, "what session {} did ", self.session)?,
+        }
         match self.whereabouts {
             Whereabouts::Same => write!(f, "was left in {root}"),
             Whereabouts::OtherWorktree => {

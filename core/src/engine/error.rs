@@ -89,10 +89,10 @@ pub enum EngineError {
         holder: SessionRef,
     },
     /// A task of that name is unfinished at another place.
-    #[error("task {} is unfinished in session {}: it {_0}", .0.task_id, .0.session)]
+    #[error("it is unfinished elsewhere: {_0}")]
     TaskExistsElsewhere(Elsewhere),
-    /// The task that is meant was left at another place.
-    #[error("task {} of session {} {_0}", .0.task_id, .0.session)]
+    /// What is meant was left at another place.
+    #[error("{_0}")]
     HeldElsewhere(Elsewhere),
     /// Another session took it up.
     #[error("task {task_id} was taken up by {winner} at {at}")]
@@ -240,10 +240,14 @@ impl Explain for EngineError {
             Self::NotInitialised(_) => {
                 "start a task with `git takeup start TITLE`, or only make the ledger with `git takeup init`"
             }
-            Self::NoTask(_) => "`git takeup inspect --all` lists every task, finished ones too",
+            Self::NoTask(_) => {
+                "`git takeup inspect --all` lists every task, finished ones too; what a session left without a task has to be taken up first"
+            }
             Self::NoTasks => "start one with `git takeup start TITLE`",
             Self::OtherAgent { .. } => "name its agent with --agent",
-            Self::NoSession(_) => "`git takeup inspect --all` lists every session",
+            Self::NoSession(_) => {
+                "`git takeup inspect --all` lists every session; what one left without a task has to be taken up first"
+            }
             Self::NothingLeft(session) => {
                 let words = ["git", "takeup", "sessions", "show", session];
                 let show = crate::text::command_line(words);

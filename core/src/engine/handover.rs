@@ -45,7 +45,7 @@ fn demand_here(
         return Ok(());
     }
     Err(EngineError::HeldElsewhere(Elsewhere {
-        task_id: view.task_id.clone(),
+        task_id: Some(view.task_id.clone()),
         session: holder.session(),
         root: holder.identity.repository_root.clone(),
         whereabouts: holder.whereabouts,

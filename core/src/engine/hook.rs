@@ -1,11 +1,10 @@
 //! What the hooks of agents say: sessions begin and end, turns end, tools run. Recorded where takeup is used; elsewhere
 //! nothing is written and nothing is made.
 use std::path::Path;
+use std::time::Duration;
 
 use super::start::{SaveRequest, record, saved_identity};
-use super::{
-    Caller, Candidate, Engine, EngineError, InspectRequest, PATIENCE, Site, effects, inspect,
-};
+use super::{Caller, Candidate, Engine, EngineError, InspectRequest, Site, effects, inspect};
 use crate::agent::{Agent, HookEvent, HookKind};
 use crate::fingerprint::{Look, ProvenanceEvent};
 use crate::identity::{Closing, Identity, OpenEffect, SessionRecord};
@@ -19,6 +18,9 @@ use crate::verdict::Verdict;
 const EFFECTS: usize = 20;
 /// How long an argument is kept.
 const ARGUMENT: usize = 200;
+
+/// How long the ledger's lock is waited for: less than an agent's hook may take, so that a failure is told of.
+const HOOK_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Takes what an agent's hook handed over. Returns what the agent should show its model, in the agent's own form.
 pub fn agent_hook(
@@ -51,9 +53,13 @@ pub fn agent_hook(
 }
 
 fn record_event(engine: &Engine<'_>, site: &Site, said: &HookEvent) -> Result<(), EngineError> {
+    let found = Caller::find(engine, None, None, None)?;
+    let ends = matches!(said.kind, HookKind::SessionEnd { .. });
     let caller = Caller {
         session: Some(said.session.clone()),
-        ..Caller::find(engine, None, None, None)?
+        // Who speaks for a session stands for it: one may be continued in another process while the first still runs.
+        process_named: found.process.is_some() && !ends,
+        ..found
     };
     let looks = matches!(
         said.kind,
@@ -68,7 +74,7 @@ fn record_event(engine: &Engine<'_>, site: &Site, said: &HookEvent) -> Result<()
     site.make_tokens(engine)?;
     let place = site.place_record()?;
     let at = engine.clock.now();
-    let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
+    let committed = site.ledger.transact(engine.clock, HOOK_PATIENCE, |view| {
         let known = view.state.session(&said.session);
         let mut session = known.cloned().unwrap_or_else(|| SessionRecord {
             session: said.session.clone(),
@@ -77,6 +83,7 @@ fn record_event(engine: &Engine<'_>, site: &Site, said: &HookEvent) -> Result<()
             process: None,
             closing: None,
             open_effects: Vec::new(),
+            acted_at: None,
             prompt: None,
             created_at: at,
             updated_at: at,
@@ -85,8 +92,10 @@ fn record_event(engine: &Engine<'_>, site: &Site, said: &HookEvent) -> Result<()
         apply(engine, &mut session, said, look.as_ref(), &caller, at);
         let mut changes = Vec::new();
         let mut shown = Vec::new();
-        for identity in held(site, view, &said.session) {
-            if let Some(next) = follow(identity, &session, said, look.as_ref(), &caller, at)? {
+        for identity in held(site, view, said) {
+            // The content here says nothing of what was left elsewhere.
+            let look = look.as_ref().filter(|_| is_here(site, identity));
+            if let Some(next) = follow(identity, &session, said, look, &caller, at)? {
                 shown.push(next.clone());
                 changes.push(Change::Identity {
                     identity: Box::new(next),
@@ -115,21 +124,26 @@ fn record_event(engine: &Engine<'_>, site: &Site, said: &HookEvent) -> Result<()
     Ok(())
 }
 
-/// Returns the open identities of a session in this work tree.
+/// Returns the open identities of a session in this work tree; where it ends, those it left in others as well.
 fn held<'a>(
     site: &'a Site,
     view: &'a View,
-    session: &'a SessionRef,
+    said: &'a HookEvent,
 ) -> impl Iterator<Item = &'a Identity> {
+    let ends = matches!(said.kind, HookKind::SessionEnd { .. });
     view.state
         .tasks
         .values()
         .flat_map(|entry| &entry.identities)
         .filter(move |identity| {
-            &identity.session == session
+            identity.session == said.session
                 && !identity.status.is_closed()
-                && Some(&identity.place.worktree_id) == site.tokens.worktree.as_ref()
+                && (ends || is_here(site, identity))
         })
+}
+
+fn is_here(site: &Site, identity: &Identity) -> bool {
+    Some(&identity.place.worktree_id) == site.tokens.worktree.as_ref()
 }
 
 /// Brings the record of a session up to date. Pure.
@@ -153,6 +167,7 @@ fn apply(
         }
         HookKind::TurnStart { prompt } => {
             session.closing = None;
+            session.acted_at = Some(at);
             if session.prompt.is_none() {
                 session.prompt = prompt
                     .as_deref()
@@ -160,6 +175,7 @@ fn apply(
             }
         }
         HookKind::ToolStart { tool, argument } => {
+            session.acted_at = Some(at);
             session.open_effects.push(effect(tool, argument));
             let beyond = session.open_effects.len().saturating_sub(EFFECTS);
             session.open_effects.drain(..beyond);
@@ -200,7 +216,7 @@ fn apply(
         }
         HookKind::Compaction | HookKind::Ignored => {}
     }
-    if session.process.is_none() {
+    if caller.process_named || session.process.is_none() {
         session.process.clone_from(&caller.process);
     }
 }
@@ -250,9 +266,11 @@ fn follow(
         return saved_identity(identity, Some(look), &request, caller, at);
     }
     let mut next = identity.clone();
-    next.open_effects.clone_from(&session.open_effects);
+    if !end || look.is_some() {
+        next.open_effects.clone_from(&session.open_effects);
+    }
     next.closing.clone_from(&session.closing);
-    if said.kind == HookKind::SessionStart {
+    if caller.process_named || said.kind == HookKind::SessionStart {
         next.process.clone_from(&session.process);
     }
     if let (Some(latest), Some(seen)) = (&mut next.latest, &session.latest) {

@@ -1,27 +1,61 @@
 //! Sessions that only the ledger knows: their agents keep no store that is read.
 use std::collections::BTreeMap;
 
-use super::{Engine, EngineError, Site};
-use crate::agent::{Interruption, InterruptionReason, Session};
+use super::select::names;
+use super::{Elsewhere, Engine, EngineError, Site};
+use crate::agent::{Found, Interruption, InterruptionReason, Session};
 use crate::identity::{Identity, OpenEffect, SessionRecord};
 use crate::ids::{AgentId, SessionRef};
+use crate::issue::{Issue, IssueKind};
 use crate::ledger::State;
 use crate::paths::path_of_text;
 use crate::process::{Liveness, liveness_of};
+use crate::repository::{RepositoryError, discover};
+use crate::status::Status;
 use crate::time::Time;
 
 /// Lists the sessions that the ledger knows, from hooks or as holders of tasks, the newest first: those of this work tree, or
-/// of the whole repository. Reads only; where takeup is not used there are none.
-pub fn recorded_sessions(
-    engine: &Engine<'_>,
-    everywhere: bool,
-) -> Result<Vec<Session>, EngineError> {
-    let site = Site::open(engine)?;
+/// of the whole repository; and what of the ledger is damaged. Reads only; where takeup is not used, and outside a
+/// repository, there are none.
+pub fn recorded_sessions(engine: &Engine<'_>, everywhere: bool) -> Found<Session> {
+    let site = match Site::open(engine) {
+        Ok(site) => site,
+        Err(EngineError::Repository(
+            RepositoryError::NotARepository { .. } | RepositoryError::Bare { .. },
+        )) => return Found::default(),
+        Err(error) => {
+            let path = discover(engine.env, &engine.env.cwd)
+                .map_or_else(|_| engine.env.cwd.clone(), |place| place.state());
+            let issue = Issue::new(path, IssueKind::Unreadable, error.to_string());
+            return Found {
+                items: Vec::new(),
+                issues: vec![issue],
+            };
+        }
+    };
     let state = &site.view.state;
     let holders = holders(state);
     let records = state.sessions.iter().chain(&holders);
     let sessions = records.filter(|record| everywhere || is_here(&site, record));
-    Ok(listed(engine, state, sessions))
+    Found {
+        items: listed(engine, state, sessions),
+        issues: site.view.issues.clone(),
+    }
+}
+
+/// Finds the place that a session left something in, where that is another than this one.
+pub(super) fn left_elsewhere(site: &Site, state: &State, named: &str) -> Option<Elsewhere> {
+    let mut records = state.sessions.iter().filter(|record| {
+        names(named, &record.session) && !is_here(site, record) && leaves_more(state, record)
+    });
+    let record = records.next()?;
+    let whereabouts = site.whereabouts(&record.place).ok()?;
+    Some(Elsewhere {
+        task_id: None,
+        session: record.session.clone(),
+        root: site.root_now(&record.place, whereabouts),
+        whereabouts,
+    })
 }
 
 /// Lists those of this work tree that hooks recorded and whose tasks do not tell all that is left of them: see
@@ -63,6 +97,7 @@ fn holders(state: &State) -> Vec<SessionRecord> {
         process: identity.process.clone(),
         closing: identity.closing.clone(),
         open_effects: identity.open_effects.clone(),
+        acted_at: None,
         prompt: Some(title.to_owned()),
         created_at: identity.created_at,
         updated_at: identity.updated_at,
@@ -97,7 +132,9 @@ fn leaves_more(state: &State, record: &SessionRecord) -> bool {
 }
 
 /// Tells whether something may be left of a session that no task tells of: it never held one, or it went on when the last
-/// of its tasks was closed. It did where a call began since, or a hook of its agent saw other content since.
+/// of its tasks was closed. It did where a call began since, or a hook of its agent saw other content since. What was given
+/// up or taken up by another is closed without a look, and what comes after may be another's work: there a turn or a call
+/// must have begun as well.
 pub(super) fn is_beside_tasks(
     state: &State,
     session: &SessionRef,
@@ -110,7 +147,10 @@ pub(super) fn is_beside_tasks(
     let since = last.updated_at;
     let began = |effect: &OpenEffect| effect.at.or(updated_at).is_some_and(|at| at > since);
     let seen = state.session(session);
+    let acted = seen.and_then(|record| record.acted_at);
+    let went_on = last.status != Status::Abandoned || acted.is_some_and(|at| at > since);
     let changed = seen
+        .filter(|_| went_on)
         .and_then(|record| record.latest.as_ref())
         .is_some_and(|seen| {
             let left = last.latest.as_ref();

@@ -304,17 +304,19 @@ fn lies(site: &Site, place: &PlaceRecord, whereabouts: Whereabouts) -> bool {
         .is_ok_and(|found| found == whereabouts)
 }
 
-/// Tells whether an identity was left in a work tree that stood here and is gone.
-fn was_here(site: &Site, identity: &Identity) -> bool {
-    is_now(site, identity, Whereabouts::WorktreeGone)
-        && path_of_text(&identity.place.root).as_ref() == Some(&site.place().root)
+/// Tells whether something was left in a work tree that stood here and is gone.
+fn was_here(site: &Site, place: &PlaceRecord) -> bool {
+    lies(site, place, Whereabouts::WorktreeGone)
+        && path_of_text(&place.root).as_ref() == Some(&site.place().root)
 }
 
 fn stands_in_place_of_gone(site: &Site) -> bool {
-    let entries = site.view.state.tasks.values();
-    entries
-        .flat_map(|entry| &entry.identities)
-        .any(|identity| was_here(site, identity))
+    let state = &site.view.state;
+    let identities = state.tasks.values().flat_map(|entry| &entry.identities);
+    let mut places = identities
+        .map(|identity| &identity.place)
+        .chain(state.sessions.iter().map(|record| &record.place));
+    places.any(|place| was_here(site, place))
 }
 
 /// Ties every identity that was left at a place that is gone to this one.
@@ -338,6 +340,7 @@ fn move_here(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
         .filter(|record| {
             lies(site, &record.place, Whereabouts::Relocated)
                 || lies(site, &record.place, Whereabouts::CopyOfGone)
+                || was_here(site, &record.place)
         })
         .map(|record| record.session.clone())
         .collect();
@@ -350,7 +353,7 @@ fn move_here(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
         .filter(|identity| {
             is_now(site, identity, Whereabouts::Relocated)
                 || is_now(site, identity, Whereabouts::CopyOfGone)
-                || was_here(site, identity)
+                || was_here(site, &identity.place)
         })
         .map(|identity| (identity.task_id.clone(), identity.session.clone()))
         .collect();

@@ -237,6 +237,7 @@ fn history() -> Vec<Transition> {
         process: Some(process()),
         closing: Some(closing()),
         open_effects: open_effects(),
+        acted_at: None,
         prompt: Some("go on".to_owned()),
         created_at: at(1),
         updated_at: at(2),

@@ -1,4 +1,6 @@
 //! Every difference that a random walk ever found, as small as it could be made.
+use std::path::Path;
+
 use takeup_core::ids::Fingerprint;
 use takeup_tests::fingerprint::judge;
 use takeup_tests::fingerprint::repo::Repo;
@@ -335,8 +337,41 @@ fn a_folder_of_the_sparse_index_whose_tree_names_a_path_twice() {
     incomplete(&repo);
 }
 
+/// HEAD may name such a tree: what it names besides is no change.
+#[test]
+fn a_commit_whose_tree_names_a_path_twice() {
+    let repo = with_inner();
+    let inner = repo.path("inner");
+    for folder in [&repo.root, &inner] {
+        let ask = |args: &[&str]| repo.git_in(folder, args).trim().to_owned();
+        let file = folder.join("a.txt");
+        std::fs::write(&file, "a\n").unwrap();
+        let blob = ask(&["hash-object", "-w", "a.txt"]);
+        let twice = ("100644", "a.txt", blob.as_str());
+        let tree = tree_in(&repo, folder, &[twice, twice]);
+        let commit = ask(&["commit-tree", "-m", "twice", &tree]);
+        ask(&["reset", "-q", "--hard", &commit]);
+    }
+    let looks = every_way(&repo);
+    assert!(
+        looks
+            .iter()
+            .all(|look| look.record.deviations.is_empty()
+                || look.record.deviations[0].path == "inner"),
+        "{looks:?}"
+    );
+    assert!(
+        looks.iter().all(|look| !look.record.submodules[0].dirty),
+        "{looks:?}"
+    );
+}
+
 /// Writes a tree of entries (mode, name, id) that git itself would not write.
 fn tree(repo: &Repo, entries: &[(&str, &str, &str)]) -> String {
+    tree_in(repo, &repo.root, entries)
+}
+
+fn tree_in(repo: &Repo, folder: &Path, entries: &[(&str, &str, &str)]) -> String {
     let mut bytes = Vec::new();
     for (mode, name, id) in entries {
         bytes.extend(format!("{mode} {name}\0").bytes());
@@ -345,7 +380,10 @@ fn tree(repo: &Repo, entries: &[(&str, &str, &str)]) -> String {
     let file = repo.own("tree");
     std::fs::write(&file, bytes).unwrap();
     let file = file.to_str().unwrap();
-    let id = repo.git(["hash-object", "-t", "tree", "--literally", "-w", file]);
+    let id = repo.git_in(
+        folder,
+        ["hash-object", "-t", "tree", "--literally", "-w", file],
+    );
     id.trim().to_owned()
 }
 

@@ -15,11 +15,12 @@ pub(super) fn session_meant(args: &ShowArgs, context: &Context) -> Result<Sessio
             || session.session.to_string() == wanted
             || session.name.as_deref() == Some(wanted)
     };
+    let known = engine::recorded_sessions(&context.engine(), true).items;
     let mut found = Vec::new();
     let missing = find(wanted, args.agent.as_deref(), context, |agent| {
         let answer = agent.session(&context.env, wanted, args.turns);
         let mut recorded = Vec::new();
-        add_recorded(agent, context, true, &mut recorded);
+        add_recorded(agent, &known, &mut recorded);
         match answer {
             Ok(detail) => found.push(detail),
             Err(AgentError::NoSession { .. } | AgentError::Unsupported { .. }) => {}
@@ -50,8 +51,8 @@ pub(super) fn session_meant(args: &ShowArgs, context: &Context) -> Result<Sessio
             what: "",
         })
     });
-    if let Some(at) = found.iter().position(|detail| is_exact(&detail.session)) {
-        return Ok(found.swap_remove(at));
+    if found.iter().any(|detail| is_exact(&detail.session)) {
+        found.retain(|detail| is_exact(&detail.session));
     }
     if found.len() > 1 {
         let named: Vec<String> = found
@@ -68,7 +69,7 @@ pub(super) fn session_meant(args: &ShowArgs, context: &Context) -> Result<Sessio
                 named.join(", ")
             ),
         )
-        .hint("name one by its id"));
+        .hint("name one by its agent and id"));
     }
     match (found.pop(), missing) {
         (Some(detail), _) => Ok(detail),
@@ -140,20 +141,12 @@ pub(super) fn agents<'a>(
     Ok(found)
 }
 
-/// Adds what only our ledger knows of an agent's sessions, in this work tree or the whole repository, in the order of the
-/// list.
-pub(super) fn add_recorded(
-    agent: &dyn Agent,
-    context: &Context,
-    everywhere: bool,
-    items: &mut Vec<Session>,
-) {
-    // Outside a repository nothing is recorded.
-    let recorded = engine::recorded_sessions(&context.engine(), everywhere).unwrap_or_default();
+/// Adds what only our ledger knows of an agent's sessions, in the order of the list.
+pub(super) fn add_recorded(agent: &dyn Agent, recorded: &[Session], items: &mut Vec<Session>) {
     for session in recorded {
         let known = items.iter().any(|known| known.session == session.session);
         if session.session.agent == agent.id() && !known {
-            items.push(session);
+            items.push(session.clone());
         }
     }
     items.sort_by_key(|session| std::cmp::Reverse(session.updated_at));

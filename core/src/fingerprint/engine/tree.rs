@@ -454,6 +454,14 @@ impl<'a, 'c> Trees<'a, 'c> {
             Some(id) if id != self.ctx.empty_tree => objects.tree(&id)?,
             _ => Vec::new(),
         };
+        // A damaged tree may name a path more than once; whoever reads it into an index keeps the last.
+        old.dedup_by(|later, kept| {
+            let twice = later.1 == kept.1;
+            if twice {
+                std::mem::swap(later, kept);
+            }
+            twice
+        });
         if path.is_empty() {
             old.retain(|(_, name, _)| !self.ctx.is_excluded(name));
         }

@@ -1,4 +1,6 @@
 //! `sessions` over a home that the real jcode wrote: what people and machines are shown.
+mod hooked;
+
 use std::path::{Path, PathBuf};
 
 use insta::{assert_snapshot, with_settings};
@@ -41,7 +43,7 @@ fn settled(check: impl FnOnce()) {
         ],
         omit_expression => true,
         prepend_module_to_snapshot => false,
-        snapshot_path => "sessions",
+        snapshot_path => ".",
     }, { check(); });
 }
 
@@ -377,122 +379,6 @@ fn a_living_session_is_in_use_and_not_denied() {
     }
     drop(owner.stdin.take());
     owner.wait().unwrap();
-}
-
-/// A session that only hooks told of, without a task: it is listed, shown and can be taken up.
-#[test]
-fn a_session_that_only_hooks_recorded_is_listed_and_can_be_taken_up() {
-    let scratch = Scratch::new(PROGRAM);
-    scratch.takeup(&["init"]).exits(0);
-    // A shell under another name stands for the agent.
-    let agent = scratch.path().join("claude");
-    std::fs::copy("/bin/sh", &agent).unwrap();
-    let hook = |event: &str, more: &str| {
-        let payload = format!(
-            "{{\"session_id\":\"cs1-session\",\"cwd\":\"{}\",\"hook_event_name\":\"{event}\"{more}}}",
-            scratch.repo().display()
-        );
-        // Its parent is over when the hook is: the program of the session died.
-        let mut program = std::process::Command::new(&agent);
-        program.args(["-c", "\"$@\"; :", "claude", PROGRAM]);
-        program.args(["hook", "claude-code", event, &payload]);
-        scratch.dress(&mut program);
-        program.current_dir(scratch.repo());
-        program.stdin(std::process::Stdio::null());
-        assert!(program.output().unwrap().status.success());
-    };
-    hook("SessionStart", ",\"source\":\"startup\"");
-    hook("UserPromptSubmit", ",\"prompt\":\"mend the parser\"");
-    scratch.write("src/a", "half done");
-    // A text that was cut in the middle of a character.
-    hook("Stop", ",\"last_assistant_message\":\"cut \\ud83d\"");
-    for args in [
-        &["sessions", "--json"][..],
-        &["sessions", "--all", "--json"],
-    ] {
-        let listed = scratch.takeup(args).exits(0).json();
-        let session = &listed["data"]["sessions"][0];
-        assert_eq!(session["session"]["id"], "cs1-session", "{listed}");
-        assert_eq!(session["liveness"]["state"], "crashed", "{listed}");
-        assert_eq!(session["title"], "mend the parser");
-    }
-    for name in ["cs1-session", "cs1-", "the parser"] {
-        let shown = scratch.takeup(&["sessions", "show", name]).exits(0);
-        assert!(shown.stdout.contains("claude-code:cs1-session"));
-    }
-    let found = scratch.takeup(&["inspect", "--json"]).exits(0).json();
-    let candidate = &found["data"]["candidates"][0];
-    assert_eq!(candidate["verdict"], "resume-verification", "{found}");
-    scratch.write("src/a", "other");
-    let found = scratch.takeup(&["inspect", "--json"]).exits(0).json();
-    assert_eq!(found["data"]["candidates"][0]["verdict"], "stale-task");
-    scratch.write("src/a", "half done");
-    let taken = scratch
-        .takeup(&["resume", "--from", "cs1-session", "--confirm", "--json"])
-        .exits(0)
-        .json();
-    assert_eq!(taken["data"]["source"]["sessionId"], "cs1-session");
-    // What was known of it stays, and it is a session as before.
-    let shown = scratch.takeup(&["show", "mend-the-parser", "--from", "cs1-session"]);
-    assert!(
-        !shown.stdout.contains("nothing was recorded"),
-        "{}",
-        shown.stdout
-    );
-    let listed = scratch.takeup(&["sessions", "--json"]).exits(0).json();
-    assert_eq!(
-        listed["data"]["sessions"][0]["session"]["id"],
-        "cs1-session"
-    );
-    // It is told once, as the task it is now.
-    let found = scratch.takeup(&["inspect", "--json"]).exits(0).json();
-    let candidates = found["data"]["candidates"].as_array().unwrap();
-    let of_it = candidates
-        .iter()
-        .filter(|candidate| candidate["identity"]["sessionId"] == "cs1-session");
-    assert_eq!(of_it.count(), 1, "{found}");
-    // It is opened again, and goes on: what it did then is told beside the task that was taken from it.
-    hook("SessionStart", ",\"source\":\"resume\"");
-    hook("Stop", "");
-    let open = || {
-        let found = scratch.takeup(&["inspect", "--json"]).exits(0).json();
-        let candidates = found["data"]["candidates"].as_array().unwrap().clone();
-        candidates
-            .into_iter()
-            .filter(|one| one["identity"]["sessionId"] == "cs1-session")
-            .map(|one| one["verdict"].as_str().unwrap().to_owned())
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(open(), ["not-resumable"]);
-    scratch.write("src/a", "done and more");
-    hook("Stop", "");
-    assert_eq!(open(), ["resume-verification", "not-resumable"]);
-    let taken = scratch
-        .takeup(&["resume", "--from", "cs1-session", "--confirm", "--json"])
-        .exits(0)
-        .json();
-    assert_eq!(taken["data"]["source"]["sessionId"], "cs1-session");
-    assert_eq!(open(), ["not-resumable", "not-resumable"]);
-    // One that said that it ended left nothing in the middle.
-    let scratch = Scratch::new(PROGRAM);
-    scratch.takeup(&["init"]).exits(0);
-    for event in ["SessionStart", "Stop", "SessionEnd"] {
-        let payload = "{\"session_id\":\"cs2\",\"reason\":\"other\"}";
-        scratch
-            .takeup(&["hook", "claude-code", event, payload])
-            .exits(0);
-    }
-    let listed = scratch.takeup(&["sessions", "--json"]).exits(0).json();
-    assert_eq!(listed["data"]["sessions"][0]["liveness"]["state"], "ended");
-    let found = scratch.takeup(&["inspect", "--json"]).exits(0).json();
-    assert_eq!(found["data"]["candidates"].as_array().unwrap().len(), 0);
-    for args in [
-        &["resume", "--from", "cs2", "--confirm", "--json"][..],
-        &["inspect", "--from", "cs2", "--json"],
-    ] {
-        let said = scratch.takeup(args).exits(4).json();
-        assert_eq!(said["error"]["code"], "nothing-left", "{said}");
-    }
 }
 
 /// A session that only `start` told of is listed with its task, and that of another work tree with `--all`.

@@ -1,0 +1,366 @@
+//! Sessions that the hooks of their agents told of.
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use takeup_tests::Scratch;
+
+use super::PROGRAM;
+
+/// A shell under another name stands for an agent.
+fn agent(scratch: &Scratch) -> PathBuf {
+    let agent = scratch.path().join("claude");
+    if !agent.exists() {
+        std::fs::copy("/bin/sh", &agent).unwrap();
+    }
+    agent
+}
+
+fn payload(folder: &Path, id: &str, event: &str, more: &str) -> String {
+    format!(
+        "{{\"session_id\":\"{id}\",\"cwd\":\"{}\",\"hook_event_name\":\"{event}\"{more}}}",
+        folder.display()
+    )
+}
+
+/// A hook of an agent that is over when the hook is: the program of the session died.
+fn dying(scratch: &Scratch, folder: &Path, id: &str, event: &str, more: &str) {
+    let payload = payload(folder, id, event, more);
+    let mut program = Command::new(agent(scratch));
+    program.args(["-c", "\"$@\"; :", "claude", PROGRAM]);
+    program.args(["hook", "claude-code", event, &payload]);
+    scratch.dress(&mut program);
+    program.current_dir(folder);
+    program.stdin(Stdio::null());
+    assert!(program.output().unwrap().status.success());
+}
+
+/// An agent that lives.
+struct Living {
+    agent: Child,
+    said: BufReader<std::process::ChildStdout>,
+}
+
+impl Living {
+    fn start(scratch: &Scratch) -> Self {
+        let mut command = Command::new(agent(scratch));
+        command.args(["-c", "while read -r line; do eval \"$line\"; echo .; done"]);
+        scratch.dress(&mut command);
+        command.current_dir(scratch.repo());
+        let mut agent = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = BufReader::new(agent.stdout.take().unwrap());
+        Self { agent, said }
+    }
+
+    fn hook(&mut self, folder: &Path, id: &str, event: &str, more: &str) {
+        let payload = payload(folder, id, event, more);
+        let line = format!("'{PROGRAM}' hook claude-code {event} '{payload}'\n");
+        let stdin = self.agent.stdin.as_mut().unwrap();
+        stdin.write_all(line.as_bytes()).unwrap();
+        let mut line = String::new();
+        while line.trim_end() != "." {
+            line.clear();
+            assert_ne!(self.said.read_line(&mut line).unwrap(), 0);
+        }
+    }
+}
+
+impl Drop for Living {
+    fn drop(&mut self) {
+        drop(self.agent.kill());
+        drop(self.agent.wait());
+    }
+}
+
+fn candidates(scratch: &Scratch, folder: &Path) -> Vec<Value> {
+    let found = scratch.takeup_in(folder, &["inspect", "--json"]).exits(0);
+    let found = found.json();
+    found["data"]["candidates"].as_array().unwrap().clone()
+}
+
+fn other_tree(scratch: &Scratch) -> PathBuf {
+    let other = scratch.path().join("other");
+    scratch.git(&["worktree", "add", "-q", other.to_str().unwrap()]);
+    other
+}
+
+/// A session that only hooks told of, without a task: it is listed, shown and can be taken up.
+#[test]
+fn a_session_that_only_hooks_recorded_is_listed_and_can_be_taken_up() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    let hook = |event: &str, more: &str| {
+        dying(&scratch, &scratch.repo(), "cs1-session", event, more);
+    };
+    hook("SessionStart", ",\"source\":\"startup\"");
+    hook("UserPromptSubmit", ",\"prompt\":\"mend the parser\"");
+    scratch.write("src/a", "half done");
+    // A text that was cut in the middle of a character.
+    hook("Stop", ",\"last_assistant_message\":\"cut \\ud83d\"");
+    for args in [
+        &["sessions", "--json"][..],
+        &["sessions", "--all", "--json"],
+    ] {
+        let listed = scratch.takeup(args).exits(0).json();
+        let session = &listed["data"]["sessions"][0];
+        assert_eq!(session["session"]["id"], "cs1-session", "{listed}");
+        assert_eq!(session["liveness"]["state"], "crashed", "{listed}");
+        assert_eq!(session["title"], "mend the parser");
+    }
+    for name in ["cs1-session", "cs1-", "the parser"] {
+        let shown = scratch.takeup(&["sessions", "show", name]).exits(0);
+        assert!(shown.stdout.contains("claude-code:cs1-session"));
+    }
+    let found = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    let candidate = &found["data"]["candidates"][0];
+    assert_eq!(candidate["verdict"], "resume-verification", "{found}");
+    scratch.write("src/a", "other");
+    let found = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    assert_eq!(found["data"]["candidates"][0]["verdict"], "stale-task");
+    scratch.write("src/a", "half done");
+    let taken = scratch
+        .takeup(&["resume", "--from", "cs1-session", "--confirm", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(taken["data"]["source"]["sessionId"], "cs1-session");
+    // What was known of it stays, and it is a session as before.
+    let shown = scratch.takeup(&["show", "mend-the-parser", "--from", "cs1-session"]);
+    assert!(
+        !shown.stdout.contains("nothing was recorded"),
+        "{}",
+        shown.stdout
+    );
+    let listed = scratch.takeup(&["sessions", "--json"]).exits(0).json();
+    assert_eq!(
+        listed["data"]["sessions"][0]["session"]["id"],
+        "cs1-session"
+    );
+    // It is told once, as the task it is now.
+    let found = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    let candidates = found["data"]["candidates"].as_array().unwrap();
+    let of_it = candidates
+        .iter()
+        .filter(|candidate| candidate["identity"]["sessionId"] == "cs1-session");
+    assert_eq!(of_it.count(), 1, "{found}");
+    // It is opened again, and goes on: what it did then is told beside the task that was taken from it.
+    hook("SessionStart", ",\"source\":\"resume\"");
+    hook("Stop", "");
+    let open = || {
+        let found = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+        let candidates = found["data"]["candidates"].as_array().unwrap().clone();
+        candidates
+            .into_iter()
+            .filter(|one| one["identity"]["sessionId"] == "cs1-session")
+            .map(|one| one["verdict"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(open(), ["not-resumable"]);
+    // A turn that ends late did not see who took it up at work.
+    scratch.write("src/a", "done and more");
+    hook("Stop", "");
+    assert_eq!(open(), ["not-resumable"]);
+    hook("UserPromptSubmit", ",\"prompt\":\"go on\"");
+    hook("Stop", "");
+    assert_eq!(open(), ["resume-verification", "not-resumable"]);
+    let taken = scratch
+        .takeup(&["resume", "--from", "cs1-session", "--confirm", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(taken["data"]["source"]["sessionId"], "cs1-session");
+    assert_eq!(open(), ["not-resumable", "not-resumable"]);
+    // One that said that it ended left nothing in the middle.
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    for event in ["SessionStart", "Stop", "SessionEnd"] {
+        let payload = "{\"session_id\":\"cs2\",\"reason\":\"other\"}";
+        scratch
+            .takeup(&["hook", "claude-code", event, payload])
+            .exits(0);
+    }
+    let listed = scratch.takeup(&["sessions", "--json"]).exits(0).json();
+    assert_eq!(listed["data"]["sessions"][0]["liveness"]["state"], "ended");
+    let found = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    assert_eq!(found["data"]["candidates"].as_array().unwrap().len(), 0);
+    for args in [
+        &["resume", "--from", "cs2", "--confirm", "--json"][..],
+        &["inspect", "--from", "cs2", "--json"],
+    ] {
+        let said = scratch.takeup(args).exits(4).json();
+        assert_eq!(said["error"]["code"], "nothing-left", "{said}");
+    }
+}
+
+/// One that was continued in a second terminal lives as long as the first one speaks.
+#[test]
+fn who_spoke_last_stands_for_a_session() {
+    for with_task in [false, true] {
+        let scratch = Scratch::new(PROGRAM);
+        scratch.takeup(&["init"]).exits(0);
+        let here = scratch.repo();
+        let mut first = Living::start(&scratch);
+        first.hook(&here, "s1", "SessionStart", "");
+        if with_task {
+            let start = [
+                "start",
+                "Mend it",
+                "--session",
+                "s1",
+                "--agent",
+                "claude-code",
+            ];
+            scratch.takeup(&start).exits(0);
+        }
+        first.hook(&here, "s1", "UserPromptSubmit", ",\"prompt\":\"a\"");
+        for event in ["SessionStart", "UserPromptSubmit", "Stop"] {
+            dying(&scratch, &here, "s1", event, ",\"prompt\":\"b\"");
+        }
+        first.hook(&here, "s1", "UserPromptSubmit", ",\"prompt\":\"c\"");
+        scratch.write("a.txt", "at work");
+        first.hook(&here, "s1", "Stop", "");
+        let found = candidates(&scratch, &here);
+        assert_eq!(found[0]["verdict"], "in-use", "{found:?}");
+        scratch
+            .takeup(&["resume", "--from", "s1", "--confirm"])
+            .exits(5);
+        drop(first);
+        let found = candidates(&scratch, &here);
+        assert_eq!(found[0]["verdict"], "resume-verification", "{found:?}");
+    }
+}
+
+#[test]
+fn a_damaged_ledger_is_not_an_empty_list() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    let here = scratch.repo();
+    for event in ["SessionStart", "UserPromptSubmit", "Stop"] {
+        dying(&scratch, &here, "s1", event, ",\"prompt\":\"a\"");
+    }
+    let own = here.join(".git/takeup");
+    let journal = own.join("journal.jsonl");
+    let whole = std::fs::read(&journal).unwrap();
+    let said = |what: &str| {
+        let listed = scratch.takeup(&["sessions", "--json"]).exits(0).json();
+        let issues = listed["data"]["issues"].as_array().unwrap();
+        assert!(!issues.is_empty(), "{what}: {listed}");
+        let page = scratch.takeup(&["sessions"]).exits(0).stdout;
+        assert_ne!(page, "no sessions\n", "{what}");
+    };
+    std::fs::write(&journal, vec![0; whole.len()]).unwrap();
+    said("zeros");
+    std::fs::remove_file(&journal).unwrap();
+    std::fs::create_dir(&journal).unwrap();
+    said("a folder");
+    std::fs::remove_dir(&journal).unwrap();
+    std::fs::write(&journal, &whole).unwrap();
+    std::fs::write(own.join("worktree-id"), "").unwrap();
+    said("an empty token");
+    let aside = scratch.path().join("aside");
+    std::fs::rename(&own, &aside).unwrap();
+    std::os::unix::fs::symlink(&aside, &own).unwrap();
+    said("a link");
+}
+
+#[test]
+fn what_a_session_left_in_another_work_tree_is_said_to_be_there() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    let here = scratch.repo();
+    scratch.write("a.txt", "half done");
+    for event in ["SessionStart", "UserPromptSubmit", "Stop"] {
+        dying(&scratch, &here, "s1", event, ",\"prompt\":\"blue\"");
+    }
+    let other = other_tree(&scratch);
+    for args in [
+        &["resume", "--from", "s1", "--confirm", "--json"][..],
+        &["inspect", "--from", "s1", "--json"],
+    ] {
+        let said = scratch.takeup_in(&other, args).exits(4).json();
+        assert_eq!(said["error"]["code"], "held-elsewhere", "{said}");
+        let text = said.to_string();
+        assert!(text.contains(&here.display().to_string()), "{text}");
+    }
+}
+
+#[test]
+fn what_is_closed_in_another_work_tree_is_not_unfinished_here() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch
+        .takeup(&["start", "done", "--session", "a", "--no-checks"])
+        .exits(0);
+    scratch
+        .takeup(&["finish", "done", "--session", "a", "--no-checks"])
+        .exits(0);
+    let other = other_tree(&scratch);
+    let page = scratch.takeup_in(&other, &["inspect"]).exits(0).stdout;
+    assert!(!page.contains("done "), "{page}");
+    assert!(page.contains("1 closed"), "{page}");
+    let all = scratch.takeup_in(&other, &["inspect", "--all"]).exits(0);
+    assert!(all.stdout.contains("mismatched-repository"));
+}
+
+/// An agent may go into another work tree of its own and end there.
+#[test]
+fn an_end_that_is_said_elsewhere_is_heard() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    let here = scratch.repo();
+    dying(&scratch, &here, "s1", "SessionStart", "");
+    let start = [
+        "start",
+        "Mend it",
+        "--session",
+        "s1",
+        "--agent",
+        "claude-code",
+    ];
+    scratch.takeup(&start).exits(0);
+    scratch.write("a.txt", "half done");
+    dying(&scratch, &here, "s1", "Stop", "");
+    let left = candidates(&scratch, &here)[0]["identity"]["latestWorkingTreeFingerprint"].clone();
+    let other = other_tree(&scratch);
+    dying(&scratch, &other, "s1", "SessionEnd", ",\"reason\":\"exit\"");
+    let found = candidates(&scratch, &here);
+    assert_eq!(found[0]["liveness"]["state"], "ended", "{found:?}");
+    assert_eq!(found[0]["identity"]["latestWorkingTreeFingerprint"], left);
+}
+
+/// A work tree that is made anew at the same path takes over what was left in the one before.
+#[test]
+fn what_hooks_recorded_in_a_work_tree_made_anew() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    let other = other_tree(&scratch);
+    for event in ["SessionStart", "UserPromptSubmit", "Stop"] {
+        dying(&scratch, &other, "s1", event, ",\"prompt\":\"blue\"");
+    }
+    let path = other.to_str().unwrap();
+    scratch.git(&["worktree", "remove", "--force", path]);
+    scratch.git(&["worktree", "add", "-q", path, "other"]);
+    assert!(candidates(&scratch, &other).is_empty());
+    scratch.takeup_in(&other, &["init", "--moved"]).exits(0);
+    let found = candidates(&scratch, &other);
+    assert_eq!(found[0]["identity"]["sessionId"], "s1", "{found:?}");
+}
+
+#[test]
+fn one_id_of_two_agents_is_not_chosen_for_one() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    for agent in ["claude-code", "codex"] {
+        let payload = payload(&scratch.repo(), "z1", "SessionStart", "");
+        scratch
+            .takeup(&["hook", agent, "SessionStart", &payload])
+            .exits(0);
+    }
+    let said = scratch.takeup(&["sessions", "show", "z1", "--json"]);
+    let said = said.exits(1).json();
+    assert_eq!(said["error"]["code"], "several-sessions", "{said}");
+    let shown = scratch.takeup(&["sessions", "show", "codex:z1"]).exits(0);
+    assert!(shown.stdout.contains("codex:z1"));
+}
