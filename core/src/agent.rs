@@ -596,6 +596,11 @@ pub trait Agent: Send + Sync {
         IntegrationState::Absent
     }
 
+    /// Tells whether the agent's hooks say when a session ends. Where they do not, an end that nobody recorded proves nothing.
+    fn tells_ends(&self) -> bool {
+        true
+    }
+
     /// Translates what the agent's own hook handed over. `input` is its standard input.
     fn hook(&self, env: &Env, event: &str, input: &[u8]) -> Result<HookEvent, AgentError> {
         let _ = (env, event, input);

@@ -5,7 +5,9 @@ mod registry;
 use std::path::PathBuf;
 
 pub use form::{in_form_of, without_mark};
-pub use registry::{Done, IntegrationError, damaged, edited_since, install, uninstall};
+pub use registry::{
+    Done, IntegrationError, damaged, edited_since, install, planned_removal, uninstall,
+};
 
 use serde::{Deserialize, Serialize};
 

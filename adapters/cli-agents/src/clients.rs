@@ -28,6 +28,8 @@ pub(crate) struct Client {
     pub(crate) events: &'static [(&'static str, Meaning)],
     /// Events whose answer reaches the model.
     pub(crate) answered: &'static [&'static str],
+    /// The setting at the top of the same file that turns all hooks off.
+    pub(crate) off_switch: Option<&'static str>,
     /// What a person has to know after the installation.
     pub(crate) note: Option<&'static str>,
 }
@@ -78,6 +80,7 @@ pub(crate) const CLIENTS: &[Client] = &[
             ("SessionEnd", Meaning::SessionEnd),
         ],
         answered: &["SessionStart", "UserPromptSubmit"],
+        off_switch: Some("disableAllHooks"),
         note: None,
     },
     Client {
@@ -99,6 +102,7 @@ pub(crate) const CLIENTS: &[Client] = &[
             ("Stop", Meaning::TurnEnd),
         ],
         answered: &["SessionStart", "UserPromptSubmit"],
+        off_switch: None,
         note: Some(
             "Codex asks once whether each new hook is trusted; releases that know hooks only behind a switch need `codex_hooks = true` under [features] in config.toml",
         ),
@@ -124,6 +128,7 @@ pub(crate) const CLIENTS: &[Client] = &[
             ("SessionEnd", Meaning::SessionEnd),
         ],
         answered: &["SessionStart", "BeforeAgent"],
+        off_switch: None,
         note: None,
     },
     Client {
@@ -148,6 +153,7 @@ pub(crate) const CLIENTS: &[Client] = &[
             ("sessionEnd", Meaning::SessionEnd),
         ],
         answered: &["sessionStart"],
+        off_switch: None,
         note: None,
     },
 ];

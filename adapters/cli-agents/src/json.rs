@@ -84,6 +84,16 @@ impl Present {
         Ok(Some(text.to_owned()).filter(|text| !text.trim().is_empty()))
     }
 
+    /// Tells whether the file's top object has a switch of this name that is on.
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        let Ok(Some(text)) = self.text() else {
+            return false;
+        };
+        let root = CstRootNode::parse(&text, &options()).ok();
+        root.and_then(|root| root.object_value()?.get(name)?.value()?.as_boolean_lit())
+            .is_some_and(|switch| switch.value())
+    }
+
     /// An error about this file.
     pub(crate) fn damaged(&self, why: impl Into<String>) -> AgentError {
         AgentError::Damaged(Issue::new(&self.path, IssueKind::Corrupt, why))

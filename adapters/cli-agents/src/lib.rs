@@ -64,6 +64,11 @@ impl Agent for CliAgent {
         self.client.name
     }
 
+    fn tells_ends(&self) -> bool {
+        let mut events = self.client.events.iter();
+        events.any(|(_, meaning)| *meaning == clients::Meaning::SessionEnd)
+    }
+
     fn ladder(&self) -> Vec<Rung> {
         vec![Rung {
             rung: "hooked",

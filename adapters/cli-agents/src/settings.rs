@@ -64,7 +64,21 @@ pub(crate) fn uninstall(client: &Client, env: &Env, scope: &Scope) -> Result<Edi
 
 /// Looks whether the hooks are there.
 pub(crate) fn state(client: &Client, env: &Env, scope: &Scope) -> IntegrationState {
-    let text = present(client, env, scope).and_then(|file| file.text());
+    let file = present(client, env, scope);
+    if let (Ok(file), Some(switch)) = (&file, client.off_switch)
+        && file.is_on(switch)
+        && file
+            .text()
+            .is_ok_and(|text| text.is_some_and(|text| client.is_ours(&text)))
+    {
+        return IntegrationState::Outdated {
+            what: format!(
+                "{switch} is true in {}, so none of its hooks runs",
+                file.path.display()
+            ),
+        };
+    }
+    let text = file.and_then(|file| file.text());
     match (text, install(client, env, scope)) {
         (Ok(None), _) | (_, Err(AgentError::NotInstalled { .. })) => IntegrationState::Absent,
         (Ok(Some(text)), _) if !client.is_ours(&text) => IntegrationState::Absent,

@@ -177,8 +177,13 @@ fn change(
     install: bool,
 ) -> Result<Reply, Failure> {
     if dry_run {
-        let shown: String = plan.edits.iter().map(show).collect();
-        let changed = plan.edits.iter().map(|edit| edit.path.clone()).collect();
+        let edits = if install {
+            plan.edits.clone()
+        } else {
+            integration::planned_removal(&context.env, &agent.id(), scope, plan)?
+        };
+        let shown: String = edits.iter().map(show).collect();
+        let changed = edits.into_iter().map(|edit| edit.path).collect();
         let done = Done {
             changed,
             notes: plan.notes.clone(),
@@ -201,7 +206,17 @@ fn change(
         }
         done
     } else {
-        integration::uninstall(&context.env, &agent.id(), scope, plan)?
+        let mut done = integration::uninstall(&context.env, &agent.id(), scope, plan)?;
+        // What was there before may hold lines of ours, of another version.
+        if let Ok(rest) = agent.uninstall(&context.env, scope)
+            && !rest.edits.is_empty()
+        {
+            let more = integration::uninstall(&context.env, &agent.id(), scope, &rest)?;
+            done.changed.extend(more.changed);
+            done.changed.sort();
+            done.changed.dedup();
+        }
+        done
     };
     let told = files(&done.changed, |file| {
         if file.symlink_metadata().is_err() {

@@ -56,6 +56,9 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         _ if saved.deferred.is_some() => {
             format!("{}: the content stays recorded as it was", tasks.join(", "))
         }
+        (true, true) if tasks.is_empty() => {
+            "the session ended; it held no task, and nothing of it is offered any more".to_owned()
+        }
         (true, true) => format!("saved {}; the session ended", tasks.join(", ")),
         (true, false) => format!("saved {} at content {print}", tasks.join(", ")),
         (false, _) => format!("{}: nothing changed since it was saved", tasks.join(", ")),

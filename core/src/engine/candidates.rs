@@ -3,7 +3,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::candidate::{Candidate, IdentityView, ReasonView, RecordView, Source};
 use super::prove::{CheckView, proofs};
-use super::recorded::is_beside_tasks;
+use super::recorded::{is_beside_tasks, liveness_here};
 use super::select::names;
 use super::views::next_of;
 use super::{Caller, Engine, EngineError, Site, changes};
@@ -16,7 +16,7 @@ use crate::issue::Issue;
 use crate::ledger::{Ledger, TaskEntry, View};
 use crate::observation;
 use crate::paths::text_of_path;
-use crate::process::{Liveness, ProcessIdentity, liveness_of};
+use crate::process::{Liveness, ProcessIdentity};
 use crate::review::{Review, ReviewState};
 use crate::status::Status;
 use crate::text::hex;
@@ -600,7 +600,7 @@ impl<'a> Gatherer<'a> {
         {
             return live.clone();
         }
-        let by_process = liveness_of(self.engine.processes, process, closing);
+        let by_process = liveness_here(self.engine, session, process, closing);
         match (&by_process, process) {
             (Liveness::Live { proof }, Some(process)) if self.caller.descends_from(process) => {
                 Liveness::Unknown {

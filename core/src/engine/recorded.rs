@@ -2,14 +2,14 @@
 use std::collections::BTreeMap;
 
 use super::select::names;
-use super::{Elsewhere, Engine, EngineError, Site};
+use super::{Caller, Elsewhere, Engine, EngineError, PATIENCE, Saved, Site};
 use crate::agent::{Found, Interruption, InterruptionReason, Session};
-use crate::identity::{Identity, OpenEffect, SessionRecord};
+use crate::identity::{Closing, Identity, OpenEffect, SessionRecord};
 use crate::ids::{AgentId, SessionRef};
 use crate::issue::{Issue, IssueKind};
-use crate::ledger::State;
+use crate::ledger::{Change, State, Transition};
 use crate::paths::path_of_text;
-use crate::process::{Liveness, liveness_of};
+use crate::process::{Liveness, ProcessIdentity, liveness_of};
 use crate::repository::{RepositoryError, discover};
 use crate::status::Status;
 use crate::time::Time;
@@ -161,9 +161,94 @@ pub(super) fn is_beside_tasks(
         && (changed || open_effects.iter().any(began))
 }
 
+/// As [`liveness_of`]; of an agent that does not say when its sessions end, one whose process is gone need not have crashed.
+pub(super) fn liveness_here(
+    engine: &Engine<'_>,
+    session: &SessionRef,
+    process: Option<&ProcessIdentity>,
+    closing: Option<&Closing>,
+) -> Liveness {
+    let found = liveness_of(engine.processes, process, closing);
+    let silent = engine
+        .agents
+        .iter()
+        .find(|agent| agent.id() == session.agent && !agent.tells_ends());
+    match (found, silent, process) {
+        (Liveness::Crashed { .. }, Some(agent), Some(process)) => Liveness::Unknown {
+            why: format!(
+                "{} {}, and {} does not say when a session ends",
+                process.describe(),
+                engine.processes.state(process).describe(),
+                agent.name()
+            ),
+        },
+        (found, _, _) => found,
+    }
+}
+
+/// Finds the session that is meant where only an id was said: that of the one agent whose hooks told of it.
+pub(super) fn meant(state: &State, named: &SessionRef) -> SessionRef {
+    let mut same = state
+        .sessions
+        .iter()
+        .map(|record| &record.session)
+        .filter(|session| session.id == named.id);
+    match (same.next(), same.next()) {
+        (Some(only), None) if named.agent == AgentId::person() => only.clone(),
+        _ => named.clone(),
+    }
+}
+
+/// Records that a session without a task here is over: nothing of it is offered any more. `None` where no hook told of it.
+pub(super) fn end(
+    engine: &Engine<'_>,
+    site: &Site,
+    caller: &Caller,
+    reason: Option<&str>,
+) -> Result<Option<Saved>, EngineError> {
+    let Some(named) = &caller.session else {
+        return Ok(None);
+    };
+    let at = engine.clock.now();
+    let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
+        let session = meant(&view.state, named);
+        let record = view.state.session(&session);
+        let Some(record) = record.filter(|record| is_here(site, record)) else {
+            return Ok::<_, EngineError>((None, false));
+        };
+        let ended = SessionRecord {
+            closing: Some(Closing {
+                at,
+                reason: reason.map(str::to_owned),
+            }),
+            open_effects: Vec::new(),
+            updated_at: at,
+            ..record.clone()
+        };
+        let transition = Transition {
+            at,
+            actor: caller.actor(),
+            operation: "end".to_owned(),
+            changes: vec![Change::Session {
+                session: Box::new(ended),
+            }],
+        };
+        Ok((Some(transition), true))
+    })?;
+    Ok(committed.value.then(|| Saved {
+        identities: Vec::new(),
+        fingerprint: None,
+        incomplete: None,
+        deferred: None,
+        wrote: true,
+        ended: true,
+    }))
+}
+
 fn session_of(engine: &Engine<'_>, state: &State, record: &SessionRecord) -> Session {
-    let liveness = liveness_of(
-        engine.processes,
+    let liveness = liveness_here(
+        engine,
+        &record.session,
         record.process.as_ref(),
         record.closing.as_ref(),
     );

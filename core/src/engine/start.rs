@@ -89,6 +89,11 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
         });
     }
     let site = Site::open_or_init(engine)?;
+    if request.agent.is_none()
+        && let Some(named) = &caller.session
+    {
+        caller.session = Some(super::recorded::meant(&site.view.state, named));
+    }
     let place = site.place_record()?;
     let look = site.look(engine, true, false)?;
     let session_made_up = caller.session.is_none();
@@ -289,11 +294,18 @@ pub fn save(engine: &Engine<'_>, request: &SaveRequest) -> Result<Saved, EngineE
         request.agent.as_deref(),
         request.pid,
     )?;
-    select::own(&site, &site.view.state, &caller, request.task.as_deref())?;
     let request = &SaveRequest {
         reason: request.reason.as_deref().map(|reason| engine.mask(reason)),
         ..request.clone()
     };
+    match select::own(&site, &site.view.state, &caller, request.task.as_deref()) {
+        Ok(_) => {}
+        Err(error @ EngineError::NoSession(_)) if request.end => {
+            let reason = request.reason.as_deref();
+            return super::recorded::end(engine, &site, &caller, reason)?.ok_or(error);
+        }
+        Err(error) => return Err(error),
+    }
     let deferred = caller.commit_above(engine).map(|git| {
         format!("a commit runs its hooks (git, pid {}), and what is not staged may be put away meanwhile", git.pid)
     });

@@ -158,43 +158,9 @@ pub fn uninstall(
     let folder = folder(env, agent, scope)?;
     let manifest = read(&folder)?;
     let mut done = Done::default();
-    let mut handled = Vec::new();
-    for kept in manifest.files.iter().rev() {
-        let Some(path) = path_of_text(&kept.path) else {
-            continue;
-        };
-        let there = current(&path)?;
-        if there.as_deref().map(digest) != kept.after {
-            continue;
-        }
-        let before = match &kept.before {
-            Some(name) if is_plain(name) => {
-                read_bounded(&folder.join(name), LONGEST).map_err(IntegrationError::Damaged)?
-            }
-            _ => None,
-        };
-        handled.push(path.clone());
-        if there == before {
-            continue;
-        }
-        put(
-            &Edit {
-                path: path.clone(),
-                before: there,
-                after: before,
-                mode: kept.mode,
-            },
-            kept.mode,
-        )?;
-        done.changed.push(path);
-    }
-    for edit in plan
-        .edits
-        .iter()
-        .filter(|edit| !handled.contains(&edit.path) && edit.before != edit.after)
-    {
-        put(edit, mode_of(&edit.path))?;
-        done.changed.push(edit.path.clone());
+    for (edit, mode) in removal(&folder, &manifest, plan)? {
+        put(&edit, mode)?;
+        done.changed.push(edit.path);
     }
     done.notes.clone_from(&plan.notes);
     let mut left = Vec::new();
@@ -220,6 +186,59 @@ pub fn uninstall(
             .map_err(|source| FileError::new("cannot remove", &folder, source))?;
     }
     Ok(done)
+}
+
+/// Returns what [`uninstall`] would do to files. Changes nothing.
+pub fn planned_removal(
+    env: &Env,
+    agent: &AgentId,
+    scope: &Scope,
+    plan: &EditPlan,
+) -> Result<Vec<Edit>, IntegrationError> {
+    let folder = folder(env, agent, scope)?;
+    let edits = removal(&folder, &read(&folder)?, plan)?;
+    Ok(edits.into_iter().map(|(edit, _)| edit).collect())
+}
+
+/// Plans a removal: each edit with the permission bits that the file has afterwards.
+fn removal(
+    folder: &Path,
+    manifest: &Manifest,
+    plan: &EditPlan,
+) -> Result<Vec<(Edit, u32)>, IntegrationError> {
+    let mut edits = Vec::new();
+    let mut handled = Vec::new();
+    for kept in manifest.files.iter().rev() {
+        let Some(path) = path_of_text(&kept.path) else {
+            continue;
+        };
+        let there = current(&path)?;
+        if there.as_deref().map(digest) != kept.after {
+            continue;
+        }
+        let before = match &kept.before {
+            Some(name) if is_plain(name) => {
+                read_bounded(&folder.join(name), LONGEST).map_err(IntegrationError::Damaged)?
+            }
+            _ => None,
+        };
+        handled.push(path.clone());
+        if there != before {
+            let edit = Edit {
+                path,
+                before: there,
+                after: before,
+                mode: kept.mode,
+            };
+            edits.push((edit, kept.mode));
+        }
+    }
+    let rest = plan.edits.iter().filter(|edit| {
+        let known = handled.contains(&edit.path);
+        !known && edit.before != edit.after
+    });
+    edits.extend(rest.map(|edit| (edit.clone(), mode_of(&edit.path))));
+    Ok(edits)
 }
 
 /// Tells whether a file that was installed does not hold any more what was put there: somebody edited it since. Nothing is

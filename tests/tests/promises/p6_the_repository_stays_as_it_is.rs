@@ -215,3 +215,31 @@ fn what_somebody_added_to_a_file_of_ours_stays() {
     );
     assert!(after.contains("\"command\": \"true\""), "{after}");
 }
+
+/// Lines of an earlier version that somebody's edit hid from the record go as well, and a preview shows what will be.
+#[test]
+fn a_removal_takes_every_line_of_ours_and_is_shown_before() {
+    let world = World::new();
+    let settings = world.scratch.home().join(".claude/settings.json");
+    let read = || std::fs::read_to_string(&settings).unwrap();
+    std::fs::write(&settings, "{\"model\": \"opus\", \"hooks\": {\"Stop\": []}}\n").unwrap();
+    let run = |words: &[&str]| {
+        let words = [&["agents"], words, &["claude-code", "--user"]].concat();
+        world.run(&words).exits(0)
+    };
+    let before = read();
+    run(&["install"]);
+    let shown = run(&["uninstall", "--dry-run"]).stdout;
+    assert!(
+        shown.contains("changed") && !shown.contains("removed"),
+        "{shown}"
+    );
+    run(&["uninstall"]);
+    assert_eq!(read(), before);
+    // As an earlier version wrote it, after an edit that nobody recorded.
+    run(&["install"]);
+    std::fs::write(&settings, read().replace(" 2>/dev/null || :", "")).unwrap();
+    run(&["install"]);
+    run(&["uninstall"]);
+    assert!(!read().contains("takeup"), "{}", read());
+}

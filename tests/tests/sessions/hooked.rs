@@ -26,10 +26,14 @@ fn payload(folder: &Path, id: &str, event: &str, more: &str) -> String {
 
 /// A hook of an agent that is over when the hook is: the program of the session died.
 fn dying(scratch: &Scratch, folder: &Path, id: &str, event: &str, more: &str) {
+    dying_of(scratch, folder, "claude-code", id, event, more);
+}
+
+fn dying_of(scratch: &Scratch, folder: &Path, agent_id: &str, id: &str, event: &str, more: &str) {
     let payload = payload(folder, id, event, more);
     let mut program = Command::new(agent(scratch));
     program.args(["-c", "\"$@\"; :", "claude", PROGRAM]);
-    program.args(["hook", "claude-code", event, &payload]);
+    program.args(["hook", agent_id, event, &payload]);
     scratch.dress(&mut program);
     program.current_dir(folder);
     program.stdin(Stdio::null());
@@ -328,6 +332,85 @@ fn an_end_that_is_said_elsewhere_is_heard() {
     let found = candidates(&scratch, &here);
     assert_eq!(found[0]["liveness"]["state"], "ended", "{found:?}");
     assert_eq!(found[0]["identity"]["latestWorkingTreeFingerprint"], left);
+}
+
+/// Codex does not say when a session ends: one that is gone need not have crashed, and can be said to be over.
+#[test]
+fn a_session_of_an_agent_that_tells_no_end_can_be_ended() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    let here = scratch.repo();
+    for event in ["SessionStart", "UserPromptSubmit", "Stop"] {
+        dying_of(&scratch, &here, "codex", "c1", event, ",\"prompt\":\"q\"");
+    }
+    let found = candidates(&scratch, &here);
+    assert_eq!(found[0]["liveness"]["state"], "unknown", "{found:?}");
+    assert_eq!(found[0]["verdict"], "resume-verification");
+    scratch.takeup(&["save", "--session", "c1"]).exits(4);
+    scratch
+        .takeup(&["save", "--end", "--session", "c2"])
+        .exits(4);
+    let ended = scratch.takeup(&["save", "--end", "--session", "c1"]);
+    assert!(ended.exits(0).stdout.contains("ended"));
+    assert!(candidates(&scratch, &here).is_empty());
+}
+
+/// Whoever names only the id of a session that hooks told of means that one.
+#[test]
+fn a_task_is_started_in_the_session_that_hooks_told_of() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    let here = scratch.repo();
+    dying(&scratch, &here, "s1", "SessionStart", "");
+    scratch
+        .takeup(&["start", "Mend it", "--session", "s1"])
+        .exits(0);
+    scratch.write("a.txt", "half done");
+    dying(
+        &scratch,
+        &here,
+        "s1",
+        "UserPromptSubmit",
+        ",\"prompt\":\"go\"",
+    );
+    dying(&scratch, &here, "s1", "Stop", "");
+    let found = candidates(&scratch, &here);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0]["verdict"], "resume-verification");
+}
+
+/// What was given up is not offered again by the end of the same turn.
+#[test]
+fn a_task_that_was_given_up_does_not_come_back() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    let here = scratch.repo();
+    dying(&scratch, &here, "s1", "SessionStart", "");
+    let of_session = ["--session", "s1", "--agent", "claude-code"];
+    scratch
+        .takeup(&[&["start", "Two", "--no-checks"][..], &of_session].concat())
+        .exits(0);
+    scratch.write("b.txt", "2");
+    scratch
+        .takeup(&[&["abandon", "two"][..], &of_session].concat())
+        .exits(0);
+    dying(&scratch, &here, "s1", "Stop", "");
+    let open = |found: &[Value]| {
+        let open = found.iter().filter(|one| one["verdict"] != "not-resumable");
+        open.count()
+    };
+    assert_eq!(open(&candidates(&scratch, &here)), 0);
+    // Another turn is other work.
+    dying(
+        &scratch,
+        &here,
+        "s1",
+        "UserPromptSubmit",
+        ",\"prompt\":\"x\"",
+    );
+    scratch.write("b.txt", "3");
+    dying(&scratch, &here, "s1", "Stop", "");
+    assert_eq!(open(&candidates(&scratch, &here)), 1);
 }
 
 /// A work tree that is made anew at the same path takes over what was left in the one before.

@@ -57,6 +57,25 @@ fn a_new_file_is_made_and_goes_again() {
     insta::assert_snapshot!(seen.join("\n"));
 }
 
+/// Hooks that the user's own switch keeps from running are not told as if they ran.
+#[test]
+fn hooks_that_are_switched_off_are_not_called_installed() {
+    let (home, env) = home("claude-code");
+    let client = client("claude-code");
+    let path = home.path().join(".claude/settings.json");
+    for (text, off) in [
+        ("{\"disableAllHooks\": true}", true),
+        ("{\"disableAllHooks\": false}", false),
+    ] {
+        write_atomic(&path, text.as_bytes(), 0o600).unwrap();
+        assert_eq!(state(client, &env, &Scope::User), IntegrationState::Absent);
+        apply(&install(client, &env, &Scope::User).unwrap());
+        let found = state(client, &env, &Scope::User);
+        assert_eq!(found == IntegrationState::Installed, !off, "{found:?}");
+        assert_eq!(format!("{found:?}").contains("disableAllHooks"), off);
+    }
+}
+
 const SETTINGS: &str = r#"{
   // theirs
   "model": "opus",
