@@ -39,7 +39,7 @@ fn is_ours(text: &str, event: &str) -> bool {
 fn unsupported() -> AgentError {
     AgentError::Unsupported {
         agent: NAME,
-        what: "be integrated for one project: its hooks are the user's",
+        what: "be integrated for one project, since its hooks are the user's; add --user",
     }
 }
 

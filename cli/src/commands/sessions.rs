@@ -44,7 +44,7 @@ enum Action {
 
 #[derive(Debug, clap::Args)]
 struct ListArgs {
-    /// Sessions of every folder, not only of this work tree
+    /// Sessions of every folder, not only of this work tree; what only hooks recorded, of this repository
     #[arg(long)]
     all: bool,
 
@@ -243,7 +243,7 @@ fn list(args: &ListArgs, context: &Context) -> Result<Reply, Failure> {
             .then_with(|| a.session.cmp(&b.session))
     });
     let summary = summary(&sessions);
-    let mut human = page(&sessions, context.clock.now());
+    let mut human = page(&sessions, context.clock.now(), args.all);
     if data.more {
         human.push_str(&paint(DIM, "There are more: --limit 0 shows all.\n"));
     }
@@ -294,8 +294,8 @@ fn summary(sessions: &[Session]) -> String {
     format!("sessions: {}", counts.join(", "))
 }
 
-/// Two lines for each: what it is, and what was said last.
-fn page(sessions: &[Session], now: Time) -> String {
+/// Two lines for each: what it is, and what was said last; with its folder, where they are of several.
+fn page(sessions: &[Session], now: Time, with_folder: bool) -> String {
     let rows: Vec<Vec<String>> = sessions
         .iter()
         .map(|session| {
@@ -320,6 +320,10 @@ fn page(sessions: &[Session], now: Time) -> String {
     for (line, session) in printer::table(&rows).lines().zip(sessions) {
         text.push_str(line);
         text.push('\n');
+        if let Some(folder) = session.cwd.as_deref().filter(|_| with_folder) {
+            let folder = takeup_core::paths::text_of_path(folder);
+            text.push_str(&format!("    {}\n", paint(DIM, format!("in {folder}"))));
+        }
         if let Some(prompt) = &session.last_prompt {
             let room = printer::width().saturating_sub(4);
             text.push_str(&format!("    {}\n", paint(DIM, printer::cut(prompt, room))));
