@@ -11,6 +11,8 @@
 mod copies;
 #[path = "hooks/doctor.rs"]
 mod doctor;
+#[path = "hooks/handing_on.rs"]
+mod handing_on;
 #[path = "hooks/histories.rs"]
 mod histories;
 #[path = "hooks/install.rs"]

@@ -222,7 +222,11 @@ fn a_removal_takes_every_line_of_ours_and_is_shown_before() {
     let world = World::new();
     let settings = world.scratch.home().join(".claude/settings.json");
     let read = || std::fs::read_to_string(&settings).unwrap();
-    std::fs::write(&settings, "{\"model\": \"opus\", \"hooks\": {\"Stop\": []}}\n").unwrap();
+    std::fs::write(
+        &settings,
+        "{\"model\": \"opus\", \"hooks\": {\"Stop\": []}}\n",
+    )
+    .unwrap();
     let run = |words: &[&str]| {
         let words = [&["agents"], words, &["claude-code", "--user"]].concat();
         world.run(&words).exits(0)
