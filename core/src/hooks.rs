@@ -14,8 +14,10 @@
 //! # Limitations
 //!
 //! - Hooks named in the configuration are tested with a stand-in for git 2.54, and with a real one where a variable names it.
-//! - A kept hook sees `.takeup-kept` at the end of its own name. Where its text asks for its name it is not kept; the
-//!   answer says what to add by hand.
+//! - A kept hook sees `.takeup-kept` at the end of its own name. Where it may ask for its name it is not kept; the answer
+//!   says what to do by hand.
+//! - Shell scripts are read as simple commands with what is around them: whether a line is reached is judged by the usual
+//!   ways to switch it off, and not by what a condition comes to.
 //! - The files of hook managers are read as lines: an entry that YAML writes in an unusual form, or that a file beside the
 //!   usual one overrides, may be judged wrongly.
 //! - The input of `post-rewrite` is not read: which commits became which is not recorded, only where HEAD was and is.
@@ -23,12 +25,15 @@ mod apply;
 mod by_hand;
 mod entry;
 mod failure;
+mod join;
 mod leftovers;
 mod manager;
 mod plan;
 mod record;
 mod recorder;
+mod removal;
 mod seen;
+mod shell;
 mod status;
 mod stub;
 #[cfg(test)]
@@ -38,11 +43,12 @@ pub use self::apply::apply;
 pub use self::by_hand::ByHand;
 pub use self::leftovers::temporary_files;
 pub use self::manager::Manager;
-pub use self::plan::{Change, Installation, Outcome, Plan, plan_install, plan_uninstall};
+pub use self::plan::{Change, Installation, Outcome, Plan, plan_install};
 pub use self::record::{Heard, Means, attribute, record};
 pub use self::recorder::{
     Recorded, parse_git, record_pending, recorder_command, recorder_is_needed, release,
 };
+pub use self::removal::plan_uninstall;
 pub use self::seen::Seen;
 pub use self::status::{
     HookFailure, HookState, HookStatus, UnseenMove, status, unseen_commits, unseen_head,

@@ -247,6 +247,21 @@ pub(super) fn not_joined(hook: &Path, event: &str) -> ByHand {
     }
 }
 
+/// Says what keeps a hook that calls us from doing so, and that it has to be taken away by hand.
+pub(super) fn idle(hook: &Path, why: &str) -> ByHand {
+    ByHand {
+        manager: Manager::Own,
+        file: hook.to_path_buf(),
+        add: String::new(),
+        run: Vec::new(),
+        done: false,
+        obstacle: Some(format!(
+            "{}: {why}; change that, and then run: git takeup hooks install",
+            hook.display()
+        )),
+    }
+}
+
 /// Returns the folder of husky's own scripts, by the folder that git is told of: `.husky/_` since husky 9, `.husky` before.
 fn husky_folder(root: &Path, folder: &Path) -> PathBuf {
     if folder.ends_with(".husky/_") {

@@ -5,6 +5,7 @@
 use bstr::ByteSlice as _;
 
 use super::manager::Manager;
+use super::shell::line_in;
 
 /// How our entry stands in a manager's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,18 +17,19 @@ pub(super) enum Entry {
 }
 
 pub(super) fn entry(manager: Manager, content: &[u8], event: &str) -> Entry {
+    if !manager.is_in_yaml() {
+        return line_in(content, event);
+    }
     let lines: Vec<&[u8]> = lines(content).collect();
     let mut found = Entry::Missing;
     for (at, line) in lines.iter().enumerate() {
         if !calls_us(line, event) {
             continue;
         }
-        let one = match manager {
-            Manager::Lefthook | Manager::Overcommit => in_section(&lines, at, manager, event),
-            Manager::PreCommit | Manager::Prek => in_stages(&lines, at, event),
-            Manager::Husky | Manager::UserHooksPath | Manager::TreeHooksPath | Manager::Own => {
-                Entry::Runs
-            }
+        let one = if matches!(manager, Manager::Lefthook | Manager::Overcommit) {
+            in_section(&lines, at, manager, event)
+        } else {
+            in_stages(&lines, at, event)
         };
         if one == Entry::Runs {
             return one;

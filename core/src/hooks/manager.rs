@@ -30,6 +30,14 @@ pub enum Manager {
 }
 
 impl Manager {
+    /// Tells whether hooks are entries in a YAML file; else they are scripts.
+    pub(super) const fn is_in_yaml(self) -> bool {
+        matches!(
+            self,
+            Self::Lefthook | Self::PreCommit | Self::Prek | Self::Overcommit
+        )
+    }
+
     /// Returns the name for people.
     pub const fn name(self) -> &'static str {
         match self {

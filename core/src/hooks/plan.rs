@@ -3,12 +3,11 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use sha2::{Digest as _, Sha256};
 
-use super::by_hand::{ByHand, by_hand, not_joined};
-use super::entry::has_live_call;
+use super::by_hand::{ByHand, by_hand, idle, not_joined};
+use super::join::{Join, into_file, moved_ours};
 use super::manager::{self, Manager};
-use super::seen::{Seen, target};
+use super::seen::Seen;
 use super::{EVENTS, HookError, leftovers, stub};
 use crate::env::Env;
 use crate::files::FileError;
@@ -216,7 +215,7 @@ pub fn plan_install(what: &Installation<'_>) -> Result<Plan, HookError> {
 }
 
 /// Returns the user's configuration file, by git's rules (git-config(1), FILES). Links are followed: git does.
-fn user_config(env: &Env) -> PathBuf {
+pub(super) fn user_config(env: &Env) -> PathBuf {
     let home = env.home().unwrap_or_else(|| PathBuf::from("/"));
     let file = if let Some(file) = env.absolute("GIT_CONFIG_GLOBAL") {
         file
@@ -305,16 +304,12 @@ fn installed(
     let record = InstalledHook {
         name: event.to_owned(),
         place,
-        sha256: sha256(text),
+        sha256: stub::digest(text),
         installed_at: now,
         last_ran: None,
         made_folder: false,
     };
     (event.to_owned(), Some(record))
-}
-
-pub(super) fn sha256(bytes: &[u8]) -> String {
-    crate::text::hex(&Sha256::digest(bytes))
 }
 
 fn into_folder(
@@ -364,12 +359,20 @@ fn into_folder(
             });
             continue;
         }
-        let Some((mut changes, after)) = into_file(&path, &seen, event, program)? else {
-            plan.outcomes.push(Outcome::ByHand {
-                event: event.to_owned(),
-                what: not_joined(&path, event),
-            });
-            continue;
+        let by_hand = |what| Outcome::ByHand {
+            event: event.to_owned(),
+            what,
+        };
+        let (mut changes, after) = match into_file(&path, &seen, event, program)? {
+            Join::Done(changes, after) => (changes, after),
+            Join::Idle(why) => {
+                plan.outcomes.push(by_hand(idle(&path, &why)));
+                continue;
+            }
+            Join::Not => {
+                plan.outcomes.push(by_hand(not_joined(&path, event)));
+                continue;
+            }
         };
         let (event, place) = (event.to_owned(), text_of_path(&path));
         if changes.is_empty() {
@@ -396,232 +399,4 @@ fn into_folder(
         ));
     }
     Ok(())
-}
-
-/// Returns our hook under the name that pre-commit and prek give to a hook they find and go on running.
-pub(super) fn moved_ours(path: &Path) -> Option<PathBuf> {
-    let generated = matches!(Seen::at(path), Ok(Seen::File { bytes, mode }) if mode & 0o111 != 0 && matches!(
-        manager::of_hook(&bytes),
-        Some(Manager::PreCommit | Manager::Prek)
-    ));
-    let legacy = named(path, ".legacy");
-    let runs = matches!(Seen::at(&legacy), Ok(Seen::File { bytes, mode })
-        if mode & 0o111 != 0 && stub::find(&bytes).is_some());
-    (generated && runs).then_some(legacy)
-}
-
-/// The changes to one hook file and its content afterwards; no changes where it is so already.
-type Joined = (Vec<Change>, Vec<u8>);
-
-/// What puts our text into one hook file, and the content afterwards. `None` where it cannot be joined.
-fn into_file(
-    path: &Path,
-    seen: &Seen,
-    event: &str,
-    program: &Path,
-) -> Result<Option<Joined>, HookError> {
-    let write = |before: &Seen, after: &[u8], mode: u32| Change::Write {
-        path: path.to_path_buf(),
-        before: before.clone(),
-        after: after.to_vec(),
-        mode,
-        config: false,
-    };
-    let kept = kept_path(path);
-    match seen {
-        Seen::Nothing => {
-            let after = stub::file(event, program, false);
-            Ok(Some((vec![write(seen, &after, 0o755)], after)))
-        }
-        Seen::File { bytes, mode } => {
-            if let Some(found) = stub::find(bytes) {
-                // Ours: brought up to date in its place.
-                let rest = stub::removed(bytes, found);
-                let after = if stub::is_empty_file(&rest) {
-                    Some(stub::file(
-                        event,
-                        program,
-                        Seen::at(&kept)? != Seen::Nothing,
-                    ))
-                } else {
-                    stub::inserted(&rest, event, program)
-                };
-                return Ok(after.map(|after| {
-                    let same = &after == bytes;
-                    let changes = if same {
-                        Vec::new()
-                    } else {
-                        vec![write(seen, &after, *mode)]
-                    };
-                    (changes, after)
-                }));
-            }
-            let runs = mode & 0o111 != 0;
-            if runs && has_live_call(bytes, event) {
-                // A line that a person put in: once is enough.
-                return Ok(Some((Vec::new(), bytes.clone())));
-            }
-            if runs && let Some(after) = stub::inserted(bytes, event, program) {
-                return Ok(Some((vec![write(seen, &after, *mode)], after)));
-            }
-            if runs && stub::asks_its_name(bytes) {
-                return Ok(None);
-            }
-            keep(path, kept, seen, event, program)
-        }
-        Seen::Link { .. } => {
-            if let Some((content, mode)) = target(path) {
-                let calls = stub::find(&content).is_some() || has_live_call(&content, event);
-                if calls && mode & 0o111 != 0 {
-                    return Ok(Some((Vec::new(), content)));
-                }
-                if stub::asks_its_name(&content) {
-                    return Ok(None);
-                }
-            }
-            keep(path, kept, seen, event, program)
-        }
-        Seen::Other => Ok(None),
-    }
-}
-
-fn keep(
-    path: &Path,
-    kept: PathBuf,
-    seen: &Seen,
-    event: &str,
-    program: &Path,
-) -> Result<Option<Joined>, HookError> {
-    if Seen::at(&kept)? != Seen::Nothing {
-        // Something stands where the hook would be kept; it is not overwritten.
-        return Ok(None);
-    }
-    let after = stub::file(event, program, true);
-    let changes = vec![
-        Change::Keep {
-            from: path.to_path_buf(),
-            to: kept,
-        },
-        Change::Write {
-            path: path.to_path_buf(),
-            before: seen.clone(),
-            after: after.clone(),
-            mode: 0o755,
-            config: false,
-        },
-    ];
-    Ok(Some((changes, after)))
-}
-
-pub(super) fn kept_path(path: &Path) -> PathBuf {
-    named(path, stub::KEPT)
-}
-
-fn named(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_os_string();
-    name.push(ending);
-    PathBuf::from(name)
-}
-
-/// Tells whether our text cannot be put into what is at the place of a hook.
-pub(super) fn cannot_be_joined(path: &Path, seen: &Seen, event: &str) -> Result<bool, HookError> {
-    Ok(into_file(path, seen, event, Path::new("git-takeup"))?.is_none())
-}
-
-/// Plans the removal of everything that was installed here, of whichever kind. Twice equals once.
-///
-/// `recorded` are the ledger's records: hooks are also taken out of the folder they were put into then.
-pub fn plan_uninstall(
-    what: &Installation<'_>,
-    recorded: &[InstalledHook],
-) -> Result<Plan, HookError> {
-    let place = what.repository.place();
-    let git = what.repository.git();
-    let mut plan = Plan::default();
-    let config = if what.global {
-        user_config(what.env)
-    } else {
-        place.common_dir.join("config")
-    };
-    let config = std::fs::canonicalize(&config).unwrap_or(config);
-    let before = Seen::at(&config)?;
-    let mut in_config = false;
-    if let Seen::File { bytes, mode } = &before
-        && let Some(found) = stub::find(bytes)
-    {
-        in_config = true;
-        plan.changes.push(Change::Write {
-            path: config.clone(),
-            after: stub::removed(bytes, found),
-            mode: *mode,
-            before,
-            config: true,
-        });
-    }
-    let folders = leftovers::folders(place, git, recorded)?;
-    if !what.global {
-        plan.folders.clone_from(&folders);
-        plan.folders.push(place.common_dir.clone());
-    }
-    for event in EVENTS {
-        let mut from = in_config.then(|| config.display().to_string());
-        for folder in folders.iter().filter(|_| !what.global) {
-            let path = folder.join(event);
-            // pre-commit and prek, and lefthook, give a hook that they find these names.
-            for file in [path.clone(), named(&path, ".legacy"), named(&path, ".old")] {
-                if out_of_file(&mut plan, &file, &kept_path(&path))? && from.is_none() {
-                    from = Some(file.display().to_string());
-                }
-            }
-        }
-        let event = event.to_owned();
-        if recorded.iter().any(|hook| hook.name == event) {
-            plan.records.push((event.clone(), None));
-        }
-        plan.outcomes.push(match from {
-            Some(place) => Outcome::Taken { event, place },
-            None => Outcome::None { event },
-        });
-    }
-    if !what.global {
-        let made = leftovers::made_folder(place, recorded);
-        plan.changes
-            .extend(made.map(|path| Change::RemoveFolder { path }));
-        plan.notes
-            .extend(leftovers::left_elsewhere(recorded, &folders));
-    }
-    Ok(plan)
-}
-
-/// Takes our text out of a file; what was kept beside the hook takes the place of a file that is ours alone.
-fn out_of_file(plan: &mut Plan, path: &Path, kept: &Path) -> Result<bool, HookError> {
-    let before = Seen::at(path)?;
-    let Seen::File { bytes, mode } = &before else {
-        return Ok(false);
-    };
-    let Some(found) = stub::find(bytes) else {
-        return Ok(false);
-    };
-    let rest = stub::removed(bytes, found);
-    let restores = |change: &Change| matches!(change, Change::Restore { from, .. } if from == kept);
-    if !stub::is_empty_file(&rest) {
-        plan.changes.push(Change::Write {
-            path: path.to_path_buf(),
-            after: rest,
-            mode: *mode,
-            before,
-            config: false,
-        });
-    } else if Seen::at(kept)? == Seen::Nothing || plan.changes.iter().any(restores) {
-        plan.changes.push(Change::Remove {
-            path: path.to_path_buf(),
-            before,
-        });
-    } else {
-        plan.changes.push(Change::Restore {
-            from: kept.to_path_buf(),
-            to: path.to_path_buf(),
-        });
-    }
-    Ok(true)
 }

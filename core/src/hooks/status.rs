@@ -6,12 +6,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::by_hand::{ByHand, by_hand, is_executable, not_joined};
-use super::entry::has_live_call;
+use super::entry::Entry;
 use super::failure;
 pub use super::failure::HookFailure;
+use super::join::{cannot_be_joined, kept_path, moved_ours};
 use super::manager;
-use super::plan::{Folder, cannot_be_joined, folder, kept_path, moved_ours, unset};
+use super::plan::{Folder, folder, unset};
 use super::seen::{Seen, target};
+use super::shell::{call_in, is_wrapped};
 use super::{EVENTS, HookError, stub};
 use crate::ids::{Oid, WorktreeId};
 use crate::ledger::{InstalledHook, State};
@@ -241,11 +243,26 @@ impl Looked<'_> {
             }
             Seen::Nothing | Seen::Other => return None,
         };
-        if stub::find(bytes).is_none() {
-            // A line of ours that a person put into a hook of their own.
-            if !has_live_call(bytes, self.event) || self.folder.manager.is_some() {
-                return None;
-            }
+        let ours = stub::find(bytes).is_some();
+        // A line of ours that a person put into a hook of their own.
+        if !ours && self.folder.manager.is_some() {
+            return None;
+        }
+        let shown = crate::paths::text_of_path(path);
+        let recorded = self.recorded.filter(|hook| hook.place == shown);
+        let entry = call_in(bytes, self.event, recorded.map(|hook| hook.sha256.as_str()));
+        if entry == Entry::Missing {
+            return None;
+        }
+        if let Entry::Idle(why) = entry {
+            let installs = ours && is_wrapped(bytes).is_none();
+            return Some(HookState::NotRun {
+                why: format!("{}: {why}", path.display()),
+                run: installs
+                    .then(|| "git takeup hooks install".to_owned())
+                    .into_iter()
+                    .collect(),
+            });
         }
         Some(if mode & 0o111 == 0 {
             HookState::NotRun {

@@ -16,6 +16,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use bstr::ByteSlice as _;
+use sha2::{Digest as _, Sha256};
 
 /// The version of the text.
 const VERSION: u32 = 4;
@@ -25,6 +26,8 @@ const BEGIN: &str = "# >>> takeup hook ";
 const END: &str = "# <<< takeup hook <<<";
 /// Stands in the first line where a line end had to be put before it.
 const JOINED: &str = "joined ";
+/// The last line where a kept hook was run first.
+const EXIT: &str = "exit \"$takeup_status\"";
 /// What is added to the name of a hook that is kept beside ours.
 pub(super) const KEPT: &str = ".takeup-kept";
 
@@ -101,24 +104,34 @@ fn between_markers(joined: bool, body: &[u8]) -> Vec<u8> {
 
 /// Returns the text to put into a shell script that stays where it is.
 fn block(event: &str, program: &Path) -> Vec<u8> {
-    let call = format!("takeup_hook {event} \"$@\"\n");
-    between_markers(false, &[&function(program)[..], call.as_bytes()].concat())
+    let body = [&function(program)[..], call(event).as_bytes()].concat();
+    between_markers(false, &body)
 }
 
-/// Returns a whole hook file. A hook kept beside it is run first, and its exit status counts; pre-commit and prek give this
-/// file another ending.
+/// The line that calls the function.
+fn call(event: &str) -> String {
+    format!("takeup_hook {event} \"$@\"\n")
+}
+
+/// Returns a whole hook file. A hook kept beside it is run first.
 pub(super) fn file(event: &str, program: &Path, kept: bool) -> Vec<u8> {
-    let function = function(program);
-    let call = format!("takeup_hook {event} \"$@\"\n");
-    let rest = if kept {
-        format!(
-            "takeup_kept=${{0%.legacy}}{KEPT}\ntakeup_status=0\nif [ -x \"$takeup_kept\" ]; then\n\t\"$takeup_kept\" \"$@\"\n\ttakeup_status=$?\nfi\n{call}exit \"$takeup_status\"\n"
-        )
+    let text = if kept {
+        block_with_kept(event, program)
     } else {
-        call
+        block(event, program)
     };
-    let body = [&function[..], rest.as_bytes()].concat();
-    [b"#!/bin/sh\n", &between_markers(false, &body)[..]].concat()
+    [b"#!/bin/sh\n", &text[..]].concat()
+}
+
+/// Returns the text of a file that is ours alone and runs the hook kept beside it first, whose exit status counts; pre-commit
+/// and prek give this file another ending.
+fn block_with_kept(event: &str, program: &Path) -> Vec<u8> {
+    let function = function(program);
+    let rest = format!(
+        "takeup_kept=${{0%.legacy}}{KEPT}\ntakeup_status=0\nif [ -x \"$takeup_kept\" ]; then\n\t\"$takeup_kept\" \"$@\"\n\ttakeup_status=$?\nfi\n{call}{EXIT}\n",
+        call = call(event),
+    );
+    between_markers(false, &[&function[..], rest.as_bytes()].concat())
 }
 
 /// Puts our text into a shell script, after its first line where that names the shell. `None` where the script cannot
@@ -171,20 +184,36 @@ pub(super) fn is_shell(script: &[u8]) -> bool {
     matches!(name, "sh" | "bash" | "dash" | "ash" | "ksh" | "mksh")
 }
 
-/// Tells whether a script asks for the name it was called by: run under another name it would do something else.
+/// Tells whether a program may ask for the name it was called by: run under another name it would do something else. Of one
+/// that is no text it cannot be seen.
 pub(super) fn asks_its_name(script: &[u8]) -> bool {
-    [
+    if script.contains(&0) || std::str::from_utf8(script).is_err() {
+        return true;
+    }
+    let signs = [
         "basename",
         "##*/",
         "argv[0]",
+        "process.argv[1]",
         "argv0",
         "PROGRAM_NAME",
         "__FILE__",
-        "$0:t",
         "ARGV0",
-    ]
-    .iter()
-    .any(|sign| script.contains_str(sign))
+    ];
+    if signs.iter().any(|sign| script.contains_str(sign)) {
+        return true;
+    }
+    // For its folder alone a script may ask.
+    let asks_folder = |at: usize, length: usize| {
+        let before = script.get(..at).unwrap_or_default();
+        let before = before.trim_end_with(|c| matches!(c, ' ' | '"' | '\'' | '-'));
+        let behind = script.get(at + length..).unwrap_or_default();
+        before.ends_with(b"dirname") || (length == 3 && behind.starts_with(b"%/*}"))
+    };
+    ["$0", "${0"].iter().any(|name| {
+        let mut found = script.find_iter(name);
+        found.any(|at| !asks_folder(at, name.len()))
+    })
 }
 
 /// Our text inside a file.
@@ -205,18 +234,62 @@ pub(super) fn find(content: &[u8]) -> Option<Found> {
     let text = content.get(start..)?;
     let line = text.lines().next()?;
     let joined = line.contains_str(format!(" {JOINED}>>>"));
-    let mut end = 0;
+    let found = |length: usize| Found {
+        start,
+        end: start + length,
+        joined,
+    };
+    let mut length = 0;
+    let mut called = None;
     for line in text.lines_with_terminator() {
-        end += line.len();
-        if line.trim_ascii_end() == END.as_bytes() {
-            return Some(Found {
-                start,
-                end: start + end,
-                joined,
-            });
+        if length > 0 && line.starts_with_str(BEGIN) {
+            break;
+        }
+        length += line.len();
+        let line = line.trim_ascii_end();
+        if line == END.as_bytes() {
+            return Some(found(length));
+        }
+        if line == EXIT.as_bytes()
+            || (line.starts_with(b"takeup_hook ") && line.ends_with(b" \"$@\""))
+        {
+            called = Some(length);
         }
     }
-    None
+    // Its last line was taken out: it goes as far as the function is called.
+    called.map(found)
+}
+
+/// Returns what stands before our text.
+pub(super) fn before(content: &[u8], found: Found) -> &[u8] {
+    content.get(..found.start).unwrap_or_default()
+}
+
+/// Returns what stands behind our text.
+pub(super) fn behind(content: &[u8], found: Found) -> &[u8] {
+    content.get(found.end..).unwrap_or_default()
+}
+
+/// Tells whether our text, the lines between the markers among them, is what was put in. `recorded` is its digest then; of
+/// another version's text without a record it is only known that the function is called.
+pub(super) fn is_as_written(text: &[u8], event: &str, recorded: Option<&str>) -> bool {
+    if recorded.is_some_and(|recorded| recorded == digest(text)) {
+        return true;
+    }
+    if !text.starts_with_str(format!("{BEGIN}{VERSION} ")) {
+        let called = text
+            .lines_with_terminator()
+            .any(|line| line == call(event).as_bytes());
+        return recorded.is_none() && called;
+    }
+    program_of(text).is_some_and(|program| {
+        text == block(event, &program) || text == block_with_kept(event, &program)
+    })
+}
+
+/// Returns the digest by which our text is known again.
+pub(super) fn digest(text: &[u8]) -> String {
+    crate::text::hex(&Sha256::digest(text))
 }
 
 /// Returns our text.
@@ -233,6 +306,15 @@ pub(super) fn removed(content: &[u8], found: Found) -> Vec<u8> {
         head
     };
     [head, content.get(found.end..).unwrap_or_default()].concat()
+}
+
+/// Takes our text out, however often it is there.
+pub(super) fn without(content: &[u8]) -> Vec<u8> {
+    let mut rest = content.to_vec();
+    while let Some(found) = find(&rest) {
+        rest = removed(&rest, found);
+    }
+    rest
 }
 
 /// Tells whether a file without our text in it is ours alone: nothing but the line that names the shell remains.
@@ -341,7 +423,23 @@ mod tests {
             assert_eq!(inserted(script, "post-commit", Path::new("/x")), None);
         }
         assert!(asks_its_name(b"case ${0##*/} in post-commit) ;; esac"));
-        assert!(!asks_its_name(b"dir=$(dirname \"$0\")"));
+        for script in [
+            "case \"$0\" in */post-checkout) ;; esac",
+            "exec real-${0}",
+            "$name = $0; $name =~ s/x//;",
+            "dirname -- $0; echo $0",
+            "\x7fELF\0",
+        ] {
+            assert!(asks_its_name(script.as_bytes()), "{script}");
+        }
+        for script in [
+            "dir=$(dirname \"$0\")",
+            "cd $(dirname -- $0)",
+            ". \"${0%/*}/lib\"",
+            "echo $1",
+        ] {
+            assert!(!asks_its_name(script.as_bytes()), "{script}");
+        }
     }
 
     #[test]

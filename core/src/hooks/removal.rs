@@ -1,0 +1,106 @@
+//! What a removal would change.
+use std::path::Path;
+
+use super::join::{kept_path, named};
+use super::plan::{Change, Installation, Outcome, Plan, user_config};
+use super::seen::Seen;
+use super::{EVENTS, HookError, leftovers, stub};
+use crate::ledger::InstalledHook;
+
+/// Plans the removal of everything that was installed here, of whichever kind. Twice equals once.
+///
+/// `recorded` are the ledger's records: hooks are also taken out of the folder they were put into then.
+pub fn plan_uninstall(
+    what: &Installation<'_>,
+    recorded: &[InstalledHook],
+) -> Result<Plan, HookError> {
+    let place = what.repository.place();
+    let git = what.repository.git();
+    let mut plan = Plan::default();
+    let config = if what.global {
+        user_config(what.env)
+    } else {
+        place.common_dir.join("config")
+    };
+    let config = std::fs::canonicalize(&config).unwrap_or(config);
+    let before = Seen::at(&config)?;
+    let mut in_config = false;
+    if let Seen::File { bytes, mode } = &before
+        && let Some(found) = stub::find(bytes)
+    {
+        in_config = true;
+        plan.changes.push(Change::Write {
+            path: config.clone(),
+            after: stub::removed(bytes, found),
+            mode: *mode,
+            before,
+            config: true,
+        });
+    }
+    let folders = leftovers::folders(place, git, recorded)?;
+    if !what.global {
+        plan.folders.clone_from(&folders);
+        plan.folders.push(place.common_dir.clone());
+    }
+    for event in EVENTS {
+        let mut from = in_config.then(|| config.display().to_string());
+        for folder in folders.iter().filter(|_| !what.global) {
+            let path = folder.join(event);
+            // pre-commit and prek, and lefthook, give a hook that they find these names.
+            for file in [path.clone(), named(&path, ".legacy"), named(&path, ".old")] {
+                if out_of_file(&mut plan, &file, &kept_path(&path))? && from.is_none() {
+                    from = Some(file.display().to_string());
+                }
+            }
+        }
+        let event = event.to_owned();
+        if recorded.iter().any(|hook| hook.name == event) {
+            plan.records.push((event.clone(), None));
+        }
+        plan.outcomes.push(match from {
+            Some(place) => Outcome::Taken { event, place },
+            None => Outcome::None { event },
+        });
+    }
+    if !what.global {
+        let made = leftovers::made_folder(place, recorded);
+        plan.changes
+            .extend(made.map(|path| Change::RemoveFolder { path }));
+        plan.notes
+            .extend(leftovers::left_elsewhere(recorded, &folders));
+    }
+    Ok(plan)
+}
+
+/// Takes our text out of a file; what was kept beside the hook takes the place of a file that is ours alone.
+fn out_of_file(plan: &mut Plan, path: &Path, kept: &Path) -> Result<bool, HookError> {
+    let before = Seen::at(path)?;
+    let Seen::File { bytes, mode } = &before else {
+        return Ok(false);
+    };
+    if stub::find(bytes).is_none() {
+        return Ok(false);
+    }
+    let rest = stub::without(bytes);
+    let restores = |change: &Change| matches!(change, Change::Restore { from, .. } if from == kept);
+    if !stub::is_empty_file(&rest) {
+        plan.changes.push(Change::Write {
+            path: path.to_path_buf(),
+            after: rest,
+            mode: *mode,
+            before,
+            config: false,
+        });
+    } else if Seen::at(kept)? == Seen::Nothing || plan.changes.iter().any(restores) {
+        plan.changes.push(Change::Remove {
+            path: path.to_path_buf(),
+            before,
+        });
+    } else {
+        plan.changes.push(Change::Restore {
+            from: kept.to_path_buf(),
+            to: path.to_path_buf(),
+        });
+    }
+    Ok(true)
+}
