@@ -21,6 +21,7 @@
 //! - The files of hook managers are read as lines: an entry that YAML writes in an unusual form, or that a file beside the
 //!   usual one overrides, may be judged wrongly.
 //! - The input of `post-rewrite` is not read: which commits became which is not recorded, only where HEAD was and is.
+mod advice;
 mod apply;
 mod by_hand;
 mod entry;

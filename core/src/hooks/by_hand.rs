@@ -6,7 +6,8 @@ use bstr::ByteSlice as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::entry::{Entry, entry, has_live_call, lines, overcommit_name};
+use super::advice::{Advice, advice, written_once};
+use super::entry::{Entry, entry, has_live_call, lines};
 use super::manager::Manager;
 use super::stub;
 use crate::files::read_bounded;
@@ -30,6 +31,9 @@ pub struct ByHand {
     pub file: PathBuf,
     /// What to add; empty where commands alone do it.
     pub add: String,
+    /// The keys in the file below which to add it, from the outside in; none where it goes to the end.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub below: Vec<String>,
     /// Commands to run besides, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub run: Vec<String>,
@@ -55,7 +59,14 @@ impl ByHand {
         }
         if self.obstacle.is_none() && !self.add.is_empty() {
             let file = self.file.display();
-            parts.push(format!("add to {file}:\n{}", self.add));
+            let below = self.below.iter().map(|key| format!("`{key}`"));
+            let below = below.collect::<Vec<_>>().join(", ");
+            let below = if below.is_empty() {
+                below
+            } else {
+                format!(", below the {below} that is there")
+            };
+            parts.push(format!("add to {file}{below}:\n{}", self.add));
         }
         if !run.is_empty() {
             let first = if self.manager == Manager::Own && self.file.is_dir() {
@@ -75,39 +86,25 @@ impl ByHand {
 pub(super) fn by_hand(manager: Manager, place: &Place, folder: &Path, event: &str) -> ByHand {
     let root = &place.root;
     let hook = folder.join(event);
-    let (file, add) = match manager {
-        Manager::Husky => (husky_folder(root, folder).join(event), stub::line(event)),
-        Manager::Lefthook => (
-            lefthook_file(root, event),
-            format!(
-                "{event}:\n  jobs:\n    - name: takeup\n      run: |\n        {}",
-                stub::line_without_arguments(event)
-            ),
-        ),
-        Manager::PreCommit | Manager::Prek => (
-            root.join(".pre-commit-config.yaml"),
-            format!(
-                "repos:\n  - repo: local\n    hooks:\n      - id: takeup-{event}\n        name: takeup\n        language: system\n        entry: >-\n          sh -c '{}'\n        stages: [{event}]\n        always_run: true\n        pass_filenames: false",
-                stub::line_without_arguments(event)
-            ),
-        ),
-        Manager::Overcommit => (
-            root.join(".overcommit.yml"),
-            format!(
-                "{}:\n  Takeup:\n    enabled: true\n    command: ['sh', '-c', '{}']",
-                overcommit_name(event),
-                stub::line_without_arguments(event)
-            ),
-        ),
-        Manager::UserHooksPath | Manager::TreeHooksPath | Manager::Own => {
-            (hook.clone(), stub::line(event))
-        }
+    let file = match manager {
+        Manager::Husky => husky_folder(root, folder).join(event),
+        Manager::Lefthook => lefthook_file(root, event),
+        Manager::PreCommit => root.join(".pre-commit-config.yaml"),
+        Manager::Prek => prek_file(root),
+        Manager::Overcommit => root.join(".overcommit.yml"),
+        Manager::UserHooksPath | Manager::TreeHooksPath | Manager::Own => hook.clone(),
     };
     let content = read_bounded(&file, LARGEST).ok().flatten();
+    let Advice { add, below } = advice(
+        manager,
+        &file,
+        content.as_deref().unwrap_or_default(),
+        event,
+    );
     let entry = match content.as_deref() {
         None => Entry::Missing,
         // Of other formats than YAML it is only known that we are called.
-        Some(content) if manager == Manager::Lefthook && !is_yaml(&file) => {
+        Some(content) if manager.is_in_yaml() && !is_yaml(&file) => {
             if has_live_call(content, event) {
                 Entry::Runs
             } else {
@@ -120,6 +117,7 @@ pub(super) fn by_hand(manager: Manager, place: &Place, folder: &Path, event: &st
         manager,
         file,
         add,
+        below,
         run: Vec::new(),
         done: false,
         obstacle: None,
@@ -241,6 +239,7 @@ pub(super) fn not_joined(hook: &Path, event: &str) -> ByHand {
         manager: Manager::Own,
         file: hook.to_path_buf(),
         add: String::new(),
+        below: Vec::new(),
         run,
         done: false,
         obstacle: None,
@@ -253,6 +252,7 @@ pub(super) fn idle(hook: &Path, why: &str) -> ByHand {
         manager: Manager::Own,
         file: hook.to_path_buf(),
         add: String::new(),
+        below: Vec::new(),
         run: Vec::new(),
         done: false,
         obstacle: Some(format!(
@@ -279,7 +279,7 @@ fn lefthook_file(root: &Path, event: &str) -> PathBuf {
     let named = |stem: &str| {
         let folders = ["", ".", ".config/"].map(|before| format!("{before}{stem}"));
         let files = folders.into_iter().flat_map(|name| {
-            ["yml", "yaml", "json", "toml"].map(|end| root.join(format!("{name}.{end}")))
+            ["yml", "yaml", "toml", "json", "jsonc"].map(|end| root.join(format!("{name}.{end}")))
         });
         files.filter(|file| file.is_file()).collect::<Vec<_>>()
     };
@@ -294,11 +294,44 @@ fn lefthook_file(root: &Path, event: &str) -> PathBuf {
     match main.first() {
         None => root.join("lefthook.yml"),
         Some(file) if is_yaml(file) => file.clone(),
-        Some(_) => local
+        // The local one has its folder and its dot from the main one.
+        Some(file) => local
             .into_iter()
             .find(|file| is_yaml(file))
-            .unwrap_or_else(|| root.join("lefthook-local.yml")),
+            .unwrap_or_else(|| {
+                let dot = file
+                    .file_name()
+                    .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+                file.with_file_name(if dot {
+                    ".lefthook-local.yml"
+                } else {
+                    "lefthook-local.yml"
+                })
+            }),
     }
+}
+
+/// Returns prek's file: the first that is there.
+fn prek_file(root: &Path) -> PathBuf {
+    let names = [
+        "prek.toml",
+        ".pre-commit-config.yaml",
+        ".pre-commit-config.yml",
+    ];
+    let files = names.map(|name| root.join(name));
+    let there = files.iter().find(|file| file.is_file());
+    there
+        .cloned()
+        .unwrap_or_else(|| root.join(".pre-commit-config.yaml"))
+}
+
+/// Takes from what several hooks need in one file what would be written twice.
+pub(super) fn together<'a>(all: impl IntoIterator<Item = &'a mut ByHand>) {
+    let open = all
+        .into_iter()
+        .filter(|what| !what.done && what.obstacle.is_none());
+    let parts = open.map(|what| (what.file.as_path(), &mut what.add, &mut what.below));
+    written_once(parts.collect());
 }
 
 fn is_yaml(file: &Path) -> bool {
@@ -372,6 +405,15 @@ mod tests {
             ".lefthook.yml",
             "lefthook.yml",
         ] {
+            std::fs::remove_file(root.join(name)).unwrap();
+        }
+        for (name, expected) in [
+            (".config/lefthook.jsonc", ".config/lefthook-local.yml"),
+            (".lefthook.jsonc", ".lefthook-local.yml"),
+            ("lefthook.jsonc", "lefthook-local.yml"),
+        ] {
+            put(name, "{}\n");
+            assert_eq!(file(&said()), Path::new(expected));
             std::fs::remove_file(root.join(name)).unwrap();
         }
         put("lefthook.toml", "[pre-push]\n");

@@ -4,6 +4,7 @@
 //! is understood.
 use bstr::ByteSlice as _;
 
+use super::advice::{key_of, twice};
 use super::manager::Manager;
 use super::shell::line_in;
 
@@ -20,6 +21,7 @@ pub(super) fn entry(manager: Manager, content: &[u8], event: &str) -> Entry {
     if !manager.is_in_yaml() {
         return line_in(content, event);
     }
+    let twice = twice(content);
     let lines: Vec<&[u8]> = lines(content).collect();
     let mut found = Entry::Missing;
     for (at, line) in lines.iter().enumerate() {
@@ -31,10 +33,16 @@ pub(super) fn entry(manager: Manager, content: &[u8], event: &str) -> Entry {
         } else {
             in_stages(&lines, at, event)
         };
-        if one == Entry::Runs {
-            return one;
+        if one != Entry::Runs {
+            found = one;
+            continue;
         }
-        found = one;
+        return match twice {
+            None => one,
+            Some(key) => Entry::Idle(format!(
+                "the key {key} stands in it twice, and one counts for nothing"
+            )),
+        };
     }
     found
 }
@@ -79,7 +87,7 @@ pub(super) fn lines(content: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-fn indent(line: &[u8]) -> usize {
+pub(super) fn indent(line: &[u8]) -> usize {
     line.iter()
         .take_while(|byte| matches!(byte, b' ' | b'\t'))
         .count()
@@ -95,7 +103,7 @@ fn key_indent(line: &[u8]) -> usize {
     }
 }
 
-fn is_blank(line: &[u8]) -> bool {
+pub(super) fn is_blank(line: &[u8]) -> bool {
     line.trim().is_empty()
 }
 
@@ -149,7 +157,7 @@ fn in_section(lines: &[&[u8]], at: usize, manager: Manager, event: &str) -> Entr
         .unwrap_or(0);
     let named = lines
         .get(section)
-        .is_some_and(|line| line.starts_with_str(format!("{name}:")));
+        .is_some_and(|line| key_of(line) == Some(name.as_bytes()));
     if !named {
         return Entry::Idle(format!("the entry does not stand below {name}"));
     }

@@ -17,7 +17,7 @@ pub enum Manager {
     Lefthook,
     /// pre-commit: `.pre-commit-config.yaml`.
     PreCommit,
-    /// prek: the same file as pre-commit.
+    /// prek: `prek.toml`, else the same file as pre-commit.
     Prek,
     /// overcommit: `.overcommit.yml`.
     Overcommit,

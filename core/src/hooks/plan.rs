@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::by_hand::{ByHand, by_hand, idle, not_joined};
+use super::by_hand::{ByHand, by_hand, idle, not_joined, together};
 use super::join::{Join, into_file, moved_ours};
 use super::manager::{self, Manager};
 use super::seen::Seen;
@@ -387,6 +387,17 @@ fn into_folder(
         }
         plan.outcomes.push(Outcome::Put { event, place });
     }
+    together(
+        plan.outcomes
+            .iter_mut()
+            .filter_map(|outcome| match outcome {
+                Outcome::ByHand { what, .. } => Some(what),
+                Outcome::Put { .. }
+                | Outcome::There { .. }
+                | Outcome::Taken { .. }
+                | Outcome::None { .. } => None,
+            }),
+    );
     for (_, record) in &mut plan.records {
         if let Some(record) = record {
             record.made_folder = make_folder;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::by_hand::{ByHand, by_hand, is_executable, not_joined};
+use super::by_hand::{ByHand, by_hand, is_executable, not_joined, together};
 use super::entry::Entry;
 use super::failure;
 pub use super::failure::HookFailure;
@@ -148,6 +148,14 @@ pub fn status(
             last_ran: recorded.and_then(|hook| hook.last_ran),
         });
     }
+    together(found.iter_mut().filter_map(|hook| match &mut hook.state {
+        HookState::Missing { what } => Some(what),
+        HookState::Absent
+        | HookState::Installed { .. }
+        | HookState::ByHand { .. }
+        | HookState::Displaced { .. }
+        | HookState::NotRun { .. } => None,
+    }));
     Ok(found)
 }
 

@@ -101,8 +101,8 @@ fn half_staged(name: &str) {
     );
     let add = first["add"].as_str().unwrap();
     // One list of repositories: the added one goes below the one that is there.
-    let added = add.strip_prefix("repos:\n").unwrap();
-    scratch.write(".pre-commit-config.yaml", format!("{config}{added}\n"));
+    assert_eq!(first["below"][0], "repos");
+    scratch.write(".pre-commit-config.yaml", format!("{config}{add}\n"));
     scratch.git(&["add", ".pre-commit-config.yaml"]);
     scratch.git(&["commit", "-q", "--no-verify", "-m", "config"]);
     let before = state(&scratch.repo()).observations.len();
@@ -178,6 +178,60 @@ fn pre_commit_installed_afterwards_runs_ours_as_well() {
     }
 }
 
+/// Every hook at once, as it is said, in each of prek's files.
+#[test]
+fn prek_in_each_of_its_files() {
+    let Some(program) = manager("prek") else {
+        return;
+    };
+    for (name, content) in [
+        (
+            "prek.toml",
+            "fail_fast = false\n\n[[repos]]\nrepo = \"local\"\nhooks = []\n\n",
+        ),
+        (".pre-commit-config.yml", "repos:\n"),
+        (".pre-commit-config.yaml", ""),
+    ] {
+        let scratch = Scratch::new(PROGRAM);
+        scratch.takeup(&["init"]).exits(0);
+        scratch.write(name, content);
+        let mut words = vec!["install"];
+        for event in ["post-commit", "post-checkout", "post-merge", "post-rewrite"] {
+            words.extend(["-t", event]);
+        }
+        run(&scratch, &program, &words);
+        let answer = scratch
+            .takeup(&["hooks", "install", "--json"])
+            .exits(1)
+            .json();
+        let mut text = content.to_owned();
+        for hook in answer["data"]["hooks"].as_array().unwrap() {
+            if hook["outcome"] == "by-hand" {
+                assert!(hook["file"].as_str().unwrap().ends_with(name), "{hook:#}");
+                text.push_str(hook["add"].as_str().unwrap());
+                text.push('\n');
+            }
+        }
+        scratch.write(name, &text);
+        scratch.git(&["add", "-A"]);
+        let git = |args: &[&str]| {
+            let done = git_with(
+                &scratch,
+                &scratch.repo(),
+                |command| dress(&scratch, &program, command),
+                args,
+            );
+            let said = String::from_utf8_lossy(&done.stderr).into_owned();
+            assert!(done.status.success(), "{name}: {said}");
+        };
+        git(&["commit", "-q", "-m", "x"]);
+        git(&["checkout", "-q", "-b", "side"]);
+        let seen = settled(&scratch.repo()).observations;
+        assert_eq!(events(&seen), ["post-commit", "post-checkout"], "{name}");
+        scratch.takeup(&["hooks", "status"]).exits(0);
+    }
+}
+
 #[test]
 fn lefthook() {
     let Some(program) = manager("lefthook") else {
@@ -195,8 +249,8 @@ fn lefthook() {
     let first = &answer["data"]["hooks"][0];
     assert_eq!(first["manager"], "lefthook", "{answer:#}");
     let add = first["add"].as_str().unwrap();
-    let job = add.split_once("jobs:\n").unwrap().1;
-    scratch.write("lefthook.yml", format!("{config}{job}\n"));
+    assert_eq!(first["below"][1], "jobs");
+    scratch.write("lefthook.yml", format!("{config}{add}\n"));
     run(&scratch, &program, &["install"]);
     let done = git_with(
         &scratch,
