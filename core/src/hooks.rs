@@ -26,9 +26,11 @@ mod apply;
 mod by_hand;
 mod entry;
 mod failure;
+mod folder;
 mod join;
 mod leftovers;
 mod manager;
+mod missed;
 mod plan;
 mod record;
 mod recorder;
@@ -44,6 +46,7 @@ pub use self::apply::apply;
 pub use self::by_hand::ByHand;
 pub use self::leftovers::temporary_files;
 pub use self::manager::Manager;
+pub use self::missed::{UnseenMove, unseen_commits, unseen_head};
 pub use self::plan::{Change, Installation, Outcome, Plan, plan_install};
 pub use self::record::{Heard, Means, attribute, record};
 pub use self::recorder::{
@@ -51,9 +54,7 @@ pub use self::recorder::{
 };
 pub use self::removal::plan_uninstall;
 pub use self::seen::Seen;
-pub use self::status::{
-    HookFailure, HookState, HookStatus, UnseenMove, status, unseen_commits, unseen_head,
-};
+pub use self::status::{HookFailure, HookState, HookStatus, status};
 
 use crate::error::{Exit, Explain};
 use crate::files::FileError;
@@ -107,6 +108,12 @@ pub enum HookError {
         /// Where it is set.
         scope: Option<crate::repository::ConfigScope>,
     },
+    /// Something else stands in the place of the hooks folder.
+    #[error("git looks for hooks in {}, which is no folder", path.display())]
+    NotAFolder {
+        /// The place.
+        path: std::path::PathBuf,
+    },
     /// Git finds no hooks, by a setting.
     #[error("hooks are switched off here: {}", switched_off(entry))]
     SwitchedOff {
@@ -154,6 +161,7 @@ impl Explain for HookError {
             Self::Unreadable(_) => "hook-unreadable",
             Self::Changed { .. } => "hook-changed",
             Self::NoFolder { .. } => "hooks-folder-missing",
+            Self::NotAFolder { .. } => "hooks-no-folder",
             Self::SwitchedOff { .. } => "hooks-switched-off",
             Self::ConfigLocked { .. } => "config-locked",
             Self::NoConfigHooks { .. } => "git-too-old",
@@ -174,12 +182,16 @@ impl Explain for HookError {
                     "make it, and then install again: mkdir -p {}",
                     crate::paths::shell_word(path)
                 );
-                Some(match scope.and_then(plan::unset) {
+                Some(match scope.and_then(folder::unset) {
                     Some(unset) => format!("{make}; or take the setting away: {unset}"),
                     None => make,
                 })
             }
-            Self::SwitchedOff { entry } => Some(match plan::unset(entry.scope) {
+            Self::NotAFolder { path } => Some(format!(
+                "a file, or a link that leads nowhere: put it aside, and then install again: {}",
+                folder::aside(path)
+            )),
+            Self::SwitchedOff { entry } => Some(match folder::unset(entry.scope) {
                 Some(unset) => format!("take the setting away, and then install again: {unset}"),
                 None => "it was given for this call alone (git -c, GIT_CONFIG_COUNT): call it without".to_owned(),
             }),
@@ -204,6 +216,7 @@ impl Explain for HookError {
             Self::UnknownEvent { .. } => Exit::Usage,
             Self::Unreadable(_)
             | Self::NoFolder { .. }
+            | Self::NotAFolder { .. }
             | Self::SwitchedOff { .. }
             | Self::NoConfigHooks { .. } => Exit::No,
         }

@@ -23,12 +23,16 @@ mod install;
 mod managers;
 #[path = "hooks/obstacles.rs"]
 mod obstacles;
+#[path = "hooks/places.rs"]
+mod places;
 #[path = "hooks/real_git.rs"]
 mod real_git;
 #[path = "hooks/real_managers.rs"]
 mod real_managers;
 #[path = "hooks/sessions.rs"]
 mod sessions;
+#[path = "hooks/told.rs"]
+mod told;
 #[path = "hooks/twins.rs"]
 mod twins;
 #[path = "hooks/unhindered.rs"]

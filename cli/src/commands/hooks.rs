@@ -1,4 +1,6 @@
 //! `git takeup hooks`
+mod status;
+
 use std::fmt::Write as _;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -8,17 +10,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use takeup_core::env::Env;
 use takeup_core::error::Exit;
-use takeup_core::hooks::{
-    self, ByHand, Change, HookError, HookState, HookStatus, Installation, Outcome, Plan, Seen,
-    UnseenMove,
-};
+use takeup_core::hooks::{self, ByHand, Change, HookError, Installation, Outcome, Plan, Seen};
 use takeup_core::ledger::{self, Actor, InstalledHook, Ledger, State, TransactError, Transition};
 use takeup_core::paths::{text_of_bytes, text_of_path};
-use takeup_core::repository::{GitVersion, Repository, create_tokens, tokens};
+use takeup_core::repository::{GitVersion, Repository, create_tokens};
 
 use crate::context::Context;
 use crate::printer::{self, paint};
 use crate::reply::{Failure, Next, Reply};
+
+pub(crate) use self::status::StatusData;
 
 /// How long somebody else who changes the hooks is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -89,18 +90,6 @@ pub(crate) struct ChangeData {
     mode: Option<String>,
 }
 
-/// The answer of `hooks status`.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct StatusData {
-    /// The version of git.
-    git: String,
-    /// Every hook.
-    hooks: Vec<HookStatus>,
-    /// A move of HEAD that no hook saw.
-    unseen: Option<UnseenMove>,
-}
-
 pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     let mut repository = Repository::discover(&context.env, &context.env.cwd)?;
     let version = repository.program("to know its version")?.version()?;
@@ -116,7 +105,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     };
     match action {
         Action::Install(edit) => install(context, &repository, version, &edit),
-        Action::Status => status(&repository, version),
+        Action::Status => status::status(&context.env, &repository, version),
         Action::Uninstall(edit) => uninstall(context, &repository, version, &edit),
     }
 }
@@ -188,7 +177,7 @@ fn install(
     edit: &Edit,
 ) -> Result<Reply, Failure> {
     let program = program(&context.env)?;
-    let plan = hooks::plan_install(&Installation {
+    let mut plan = hooks::plan_install(&Installation {
         env: &context.env,
         repository,
         version,
@@ -196,6 +185,9 @@ fn install(
         global: edit.global,
         now: context.clock.now(),
     })?;
+    if !plan.known.is_empty() {
+        plan.record_known(&read_state(repository)?);
+    }
     if !edit.dry_run {
         hooks::apply(&plan)?;
         if !plan.records.is_empty() {
@@ -220,7 +212,7 @@ fn install(
     };
     if by_hand == all {
         let mut failure = Failure::new("hooks-managed", Exit::No, summary);
-        failure.hint = Some(by_hand_text(to_do(&plan)));
+        failure.hint = Some(by_hand_text(to_do(&plan)) + &notes_text(&plan));
         failure.data = serde_json::to_value(edit_data(&plan, edit.dry_run)).ok();
         return Err(failure);
     }
@@ -264,7 +256,13 @@ fn uninstall(
         .iter()
         .filter(|outcome| matches!(outcome, Outcome::Taken { .. }))
         .count();
+    let stay = plan
+        .outcomes
+        .iter()
+        .filter(|outcome| matches!(outcome, Outcome::Stays { .. }))
+        .count();
     let summary = match (taken, edit.dry_run) {
+        (_, _) if stay > 0 => format!("{stay} hooks go on, by lines that were added by hand"),
         (0, _) => "no hook was installed".to_owned(),
         (_, true) => format!(
             "{} changes would take {taken} hooks out",
@@ -272,7 +270,12 @@ fn uninstall(
         ),
         (_, false) => format!("{taken} hooks are taken out"),
     };
-    Ok(edit_reply(&plan, edit.dry_run, summary))
+    let reply = edit_reply(&plan, edit.dry_run, summary);
+    Ok(if stay == 0 {
+        reply
+    } else {
+        reply.exit(Exit::No)
+    })
 }
 
 fn read_state(repository: &Repository) -> Result<State, Failure> {
@@ -387,9 +390,7 @@ fn edit_reply(plan: &Plan, dry_run: bool, summary: String) -> Reply {
         let _: std::fmt::Result = write!(text, "{}", printer::table(&rows));
     }
     text.push_str(&by_hand_text(to_do(plan)));
-    for note in &plan.notes {
-        let _: std::fmt::Result = writeln!(text, "{} {note}", paint(printer::YELLOW, "note:"));
-    }
+    text.push_str(&notes_text(plan));
     let mut reply = Reply::new(summary, &edit_data(plan, dry_run)).human(text);
     if dry_run && !plan.changes.is_empty() {
         let install = plan
@@ -402,6 +403,14 @@ fn edit_reply(plan: &Plan, dry_run: bool, summary: String) -> Reply {
     reply
 }
 
+fn notes_text(plan: &Plan) -> String {
+    let mut text = String::new();
+    for note in &plan.notes {
+        let _: std::fmt::Result = writeln!(text, "{} {note}", paint(printer::YELLOW, "note:"));
+    }
+    text
+}
+
 fn outcome_row(outcome: &Outcome) -> Vec<String> {
     let (event, word, place) = match outcome {
         Outcome::Put { event, place } => (event, paint(printer::GREEN, "installed"), place.clone()),
@@ -410,6 +419,22 @@ fn outcome_row(outcome: &Outcome) -> Vec<String> {
             (event, paint(printer::GREEN, "taken out"), place.clone())
         }
         Outcome::None { event } => (event, "was not there".to_owned(), String::new()),
+        Outcome::Stays {
+            event,
+            place,
+            lines,
+        } => {
+            let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+            let where_to = match lines.as_slice() {
+                [one] => format!("line {one}"),
+                _ => format!("lines {}", lines.join(", ")),
+            };
+            (
+                event,
+                paint(printer::YELLOW, "goes on"),
+                format!("take it out of {place}, {where_to}"),
+            )
+        }
         Outcome::ByHand { event, what } if what.done => (
             event,
             paint(printer::GREEN, "runs"),
@@ -489,119 +514,4 @@ fn change_text(change: &Change) -> String {
         }
     };
     text
-}
-
-fn status(repository: &Repository, version: GitVersion) -> Result<Reply, Failure> {
-    let state = read_state(repository)?;
-    let found = hooks::status(repository, version, &state)?;
-    let unseen = match tokens(repository.place())?.worktree {
-        Some(worktree) => hooks::unseen_head(repository, &state, &worktree)?,
-        None => None,
-    };
-    let running = found.iter().filter(|hook| hook.runs()).count();
-    let summary = format!("{running} of {} hooks run", found.len());
-    let mut rows = Vec::new();
-    for hook in &found {
-        let (mut word, mut detail) = state_text(&hook.state);
-        if let Some(failure) = &hook.failure {
-            word = paint(printer::RED, "fails");
-            detail = failure.text();
-        }
-        let ran = hook
-            .last_ran
-            .map(|at| format!("last ran {at}"))
-            .unwrap_or_default();
-        rows.push(vec![hook.event.clone(), word, ran, detail]);
-    }
-    let mut text = format!("{summary}\n{}", printer::table(&rows));
-    if let Some(unseen) = &unseen {
-        let _: std::fmt::Result = writeln!(
-            text,
-            "{} HEAD moved without a hook having seen it{}",
-            paint(printer::YELLOW, "note:"),
-            unseen
-                .reason
-                .as_ref()
-                .map(|reason| format!(": {}", takeup_core::text::one_line(reason, 80)))
-                .unwrap_or_default()
-        );
-    }
-    text.push_str(&by_hand_text(found.iter().filter_map(
-        |hook| match &hook.state {
-            HookState::Missing { what } => Some(what),
-            _ => None,
-        },
-    )));
-    let mut commands: Vec<&str> = Vec::new();
-    for hook in &found {
-        if let HookState::NotRun { run, .. } = &hook.state {
-            commands.extend(run.iter().map(String::as_str));
-        }
-    }
-    commands.dedup();
-    if !commands.is_empty() {
-        let commands = paint(printer::CYAN, commands.join("\n"));
-        let _: std::fmt::Result = writeln!(text, "run:\n{commands}");
-    }
-    let all = running == found.len();
-    // What a person has to do is said; only the rest does an installation help.
-    let helps = found
-        .iter()
-        .any(|hook| matches!(hook.state, HookState::Absent | HookState::Displaced { .. }));
-    let reply = Reply::new(
-        summary,
-        &StatusData {
-            git: version.to_string(),
-            hooks: found,
-            unseen,
-        },
-    )
-    .human(text);
-    Ok(match (all, helps) {
-        (true, _) => reply,
-        (false, false) => reply.exit(Exit::No),
-        (false, true) => reply
-            .exit(Exit::No)
-            .next(Next::new("install", "git takeup hooks install")),
-    })
-}
-
-fn state_text(state: &HookState) -> (String, String) {
-    match state {
-        HookState::Absent => ("not installed".to_owned(), String::new()),
-        HookState::Installed {
-            place,
-            kept,
-            missing_program,
-        } => {
-            let mut detail = place.clone();
-            if let Some(kept) = kept {
-                detail.push_str(&format!(", after {}", kept.display()));
-            }
-            if let Some(program) = missing_program {
-                let gone = format!(
-                    ", by PATH, since {} is gone or cannot be executed",
-                    program.display()
-                );
-                detail.push_str(&paint(printer::YELLOW, gone));
-            }
-            (paint(printer::GREEN, "runs"), detail)
-        }
-        HookState::ByHand { what } => (
-            paint(printer::GREEN, "runs"),
-            format!("by {} in {}", what.manager.name(), what.file.display()),
-        ),
-        HookState::Missing { what } => (
-            paint(printer::YELLOW, "by hand"),
-            format!("{}: {}", what.manager.name(), what.file.display()),
-        ),
-        HookState::Displaced { by, since } => (
-            paint(printer::RED, "displaced"),
-            since.map_or_else(
-                || format!("by {by}"),
-                |since| format!("by {by}, since {since}"),
-            ),
-        ),
-        HookState::NotRun { why, .. } => (paint(printer::RED, "does not run"), why.clone()),
-    }
 }

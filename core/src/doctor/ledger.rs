@@ -305,11 +305,15 @@ pub(super) fn hooks(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
                 "hooks-failed",
                 format!("what the hooks call failed the last time, and nothing was recorded: {}", failure.text()),
             )
-            .advice(format!(
-                "what it could say itself stands in {}; see whether it answers: {} version; where it does not, install takeup again, and then run: git takeup hooks install; the next commit shows whether it runs",
-                scene.place.state().join("log").display(),
-                crate::paths::text_of_path(&failure.program),
-            )),
+            .advice(if failure.said.is_some() {
+                "what it says of it is to be looked at: the hooks themselves run; the next commit shows whether it is over".to_owned()
+            } else {
+                format!(
+                    "what it could say itself stands in {}; see whether it answers: {} version; where it does not, install takeup again, and then run: git takeup hooks install; the next commit shows whether it runs",
+                    scene.place.state().join("log").display(),
+                    crate::paths::text_of_path(&failure.program),
+                )
+            }),
         );
     }
     let running = hooks.iter().filter(|hook| hook.runs()).count();

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::advice::{Advice, advice, written_once};
 use super::entry::{Entry, entry, has_live_call, lines};
+use super::folder::aside;
 use super::manager::Manager;
 use super::stub;
 use crate::files::read_bounded;
@@ -191,6 +192,15 @@ fn obstacle(hook: &Path, folder: &Path) -> Option<String> {
     })
 }
 
+/// Returns the numbers of the lines that call us, from one.
+pub(super) fn calling_lines(file: &Path, event: &str) -> Vec<usize> {
+    let content = read_bounded(file, LARGEST).ok().flatten();
+    let content = content.unwrap_or_default();
+    let lines = lines(&content).enumerate();
+    let calls = lines.filter(|(_, line)| has_live_call(line, event));
+    calls.map(|(at, _)| at + 1).collect()
+}
+
 pub(super) fn is_executable(path: &Path) -> bool {
     std::fs::metadata(path)
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
@@ -224,13 +234,7 @@ fn own_folder(hook: &Path, event: &str, line: Option<&str>) -> Vec<String> {
 /// Says what to do about something at the place of a hook that our text cannot be put into.
 pub(super) fn not_joined(hook: &Path, event: &str) -> ByHand {
     let mut run = if hook.is_dir() {
-        let mut aside = hook.as_os_str().to_os_string();
-        aside.push(".aside");
-        vec![format!(
-            "mv {} {}",
-            shell_word(hook),
-            shell_word(Path::new(&aside))
-        )]
+        vec![aside(hook)]
     } else {
         own_folder(hook, event, None)
     };

@@ -19,6 +19,9 @@ const NOTE: &str = "hook-failed";
 /// A path may have 4096 bytes.
 const LONGEST: u64 = 8 << 10;
 
+/// How much of the log's end is read.
+const LAST: u64 = 64 << 10;
+
 /// The program of a hook failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -32,6 +35,9 @@ pub struct HookFailure {
     pub program: PathBuf,
     /// How it ended.
     pub how: String,
+    /// What it said of it in the log itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub said: Option<String>,
 }
 
 /// Returns the last failure, where nothing ran well after it and the program is the same still.
@@ -75,14 +81,36 @@ pub(super) fn last(place: &Place, state: &State) -> Option<HookFailure> {
         event: event.to_owned(),
         program,
         how,
+        said: said(place, event, at),
+    })
+}
+
+/// Returns what the program said in the log of the ledger's folder when it failed: `<time> <pid> hook git <event>: <message>`.
+fn said(place: &Place, event: &str, at: Time) -> Option<String> {
+    use std::io::{Read as _, Seek as _, SeekFrom};
+    let mut file = crate::files::open_regular(&place.state().join("log")).ok()??;
+    let size = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(size.saturating_sub(LAST))).ok()?;
+    let mut bytes = Vec::new();
+    file.take(LAST).read_to_end(&mut bytes).ok()?;
+    let operation = format!("hook git {event}: ");
+    bytes.lines().rev().find_map(|line| {
+        let mut words = line.to_str().ok()?.splitn(3, ' ');
+        let when: Time = words.next()?.parse().ok()?;
+        let message = words.nth(1)?.strip_prefix(&operation)?;
+        // The program is killed after two seconds.
+        let near = (-1000..=3000).contains(&at.since(when));
+        near.then(|| crate::text::one_line(message, 300))
     })
 }
 
 impl HookFailure {
     /// Returns what happened, for people.
     pub fn text(&self) -> String {
+        let said = self.said.as_deref();
+        let said = said.map(|said| format!(": {said}")).unwrap_or_default();
         format!(
-            "{} {} in {}, at {}",
+            "{} {} in {}, at {}{said}",
             text_of_path(&self.program),
             self.how,
             self.event,

@@ -23,7 +23,8 @@ pub enum Manager {
     Overcommit,
     /// A folder of the user's for all repositories (`core.hooksPath` in the user's or the machine's settings).
     UserHooksPath,
-    /// A folder inside the work tree (`core.hooksPath` in the repository's settings): it may be tracked or generated.
+    /// A folder inside the work tree (by `core.hooksPath` in the repository's settings, or by a link in the place of git's own):
+    /// it may be tracked or generated.
     TreeHooksPath,
     /// A hook that cannot be joined: it asks for its own name, and is no shell script or a link.
     Own,
@@ -59,35 +60,33 @@ pub(super) fn of_folder(
     folder: &Path,
     set_in: Option<ConfigScope>,
 ) -> Option<Manager> {
-    // A way out of the work tree and back may be written with `..`.
-    let real = folder
-        .components()
-        .any(|part| part == Component::ParentDir)
-        .then(|| {
-            folder
-                .canonicalize()
-                .unwrap_or_else(|_| without_parents(folder))
-        });
-    let folder = real.as_deref().unwrap_or(folder);
-    match set_in? {
-        ConfigScope::System | ConfigScope::Global => Some(Manager::UserHooksPath),
-        ConfigScope::Local | ConfigScope::Worktree | ConfigScope::Command => {
-            let in_git = [&place.git_dir, &place.common_dir]
-                .iter()
-                .any(|git| folder.starts_with(git));
-            if in_git || !folder.starts_with(&place.root) {
-                return None;
-            }
-            let husky = folder
-                .strip_prefix(&place.root)
-                .is_ok_and(|path| path.iter().any(|part| part == ".husky"));
-            Some(if husky {
-                Manager::Husky
-            } else {
-                Manager::TreeHooksPath
-            })
-        }
+    if let Some(ConfigScope::System | ConfigScope::Global) = set_in {
+        return Some(Manager::UserHooksPath);
     }
+    // A way out of the work tree and back may be written with `..`, or be a link.
+    let real = folder
+        .canonicalize()
+        .unwrap_or_else(|_| without_parents(folder));
+    let tree_of = |folder: &Path| {
+        let in_git = [&place.git_dir, &place.common_dir]
+            .iter()
+            .any(|git| folder.starts_with(git));
+        // Where it is a linked one, the main work tree is one as well.
+        let main = place.common_dir.parent();
+        let main = main.filter(|_| place.common_dir.ends_with(".git"));
+        let roots = [Some(place.root.as_path()), main];
+        let mut inside = roots
+            .into_iter()
+            .flatten()
+            .filter_map(|root| folder.strip_prefix(root).ok());
+        inside.next().filter(|_| !in_git).map(Path::to_path_buf)
+    };
+    let inside = tree_of(&real).or_else(|| tree_of(&without_parents(folder)))?;
+    Some(if inside.iter().any(|part| part == ".husky") {
+        Manager::Husky
+    } else {
+        Manager::TreeHooksPath
+    })
 }
 
 /// Resolves `..` by the names alone, as is all that can be done for what is not there.

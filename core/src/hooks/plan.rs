@@ -5,15 +5,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::by_hand::{ByHand, by_hand, idle, not_joined, together};
+use super::folder::{Folder, folder};
 use super::join::{Join, into_file, moved_ours};
-use super::manager::{self, Manager};
+use super::manager;
 use super::seen::Seen;
 use super::{EVENTS, HookError, leftovers, stub};
 use crate::env::Env;
 use crate::files::FileError;
-use crate::ledger::InstalledHook;
+use crate::ledger::{InstalledHook, State};
 use crate::paths::text_of_path;
-use crate::repository::{ConfigEntry, ConfigScope, Git, GitVersion, Place, Repository};
+use crate::repository::{GitVersion, Repository};
 use crate::time::Time;
 
 /// What an installation is for.
@@ -42,6 +43,8 @@ pub struct Plan {
     pub outcomes: Vec<Outcome>,
     /// What the ledger has to hold afterwards, by hook; `None` takes the record out.
     pub records: Vec<(String, Option<InstalledHook>)>,
+    /// Hooks that are there and call us: the ledger has to hold them where it does not.
+    pub known: Vec<InstalledHook>,
     /// What a person has to know besides.
     pub notes: Vec<String>,
     /// Folders from which goes what a killed installation left there.
@@ -57,7 +60,27 @@ impl Plan {
             | Outcome::Taken { .. }
             | Outcome::None { .. } => true,
             Outcome::ByHand { what, .. } => what.done,
+            Outcome::Stays { .. } => false,
         })
+    }
+
+    /// Notes a hook that calls us afterwards: put there now, or before.
+    fn take_in(&mut self, hook: InstalledHook, put: bool) {
+        if put {
+            self.records.push((hook.name.clone(), Some(hook)));
+        } else {
+            self.known.push(hook);
+        }
+    }
+
+    /// Adds to the records what is there, calls us, and is not in the ledger.
+    pub fn record_known(&mut self, state: &State) {
+        for hook in self.known.drain(..) {
+            let recorded = state.hooks.get(&hook.name);
+            if recorded.is_none_or(|recorded| recorded.place != hook.place) {
+                self.records.push((hook.name.clone(), Some(hook)));
+            }
+        }
     }
 }
 
@@ -90,6 +113,15 @@ pub enum Outcome {
     None {
         /// The hook.
         event: String,
+    },
+    /// It goes on: a person added the call, and has to take it out.
+    Stays {
+        /// The hook.
+        event: String,
+        /// The file.
+        place: String,
+        /// The numbers of the lines that call us, from one.
+        lines: Vec<usize>,
     },
     /// Somebody else manages it: a person has to add something.
     ByHand {
@@ -150,35 +182,6 @@ pub enum Change {
     },
 }
 
-/// Where git looks for hooks at this place.
-pub(super) struct Folder {
-    pub(super) path: PathBuf,
-    pub(super) manager: Option<Manager>,
-    /// Git finds no hooks at all, by this setting.
-    pub(super) off: Option<ConfigEntry>,
-}
-
-pub(super) fn folder(place: &Place, git: &dyn Git) -> Result<Folder, HookError> {
-    let entry = git.config("core.hooksPath")?;
-    let path = git.hooks_dir()?;
-    let manager = manager::of_folder(place, &path, entry.as_ref().map(|entry| entry.scope));
-    // `/dev/null` is the usual way. By an empty one git looks into the folder `/`.
-    let off = entry.filter(|entry| entry.value.is_empty() || (path.exists() && !path.is_dir()));
-    Ok(Folder { path, manager, off })
-}
-
-/// Returns the command that takes the setting of a hooks folder away; `None` where it was given for this call alone.
-pub(super) fn unset(scope: ConfigScope) -> Option<String> {
-    let option = match scope {
-        ConfigScope::System => "--system ",
-        ConfigScope::Global => "--global ",
-        ConfigScope::Local => "",
-        ConfigScope::Worktree => "--worktree ",
-        ConfigScope::Command => return None,
-    };
-    Some(format!("git config {option}--unset-all core.hooksPath"))
-}
-
 /// Plans the installation. What is there already is left as it is, so a second one changes nothing.
 pub fn plan_install(what: &Installation<'_>) -> Result<Plan, HookError> {
     let program = what.program;
@@ -195,23 +198,40 @@ pub fn plan_install(what: &Installation<'_>) -> Result<Plan, HookError> {
         let file = user_config(what.env);
         into_config(&mut plan, what, &file, program)?;
         plan.records.clear();
+        plan.known.clear();
         return Ok(plan);
     }
     let folder = folder(place, git)?;
     plan.folders = vec![place.common_dir.clone(), folder.path.clone()];
+    into_place(&mut plan, what, folder)?;
+    // Where HEAD cannot be read, its log tells by the time alone what came later.
+    let head = git.head().ok().and_then(|head| head.commit);
+    let put = plan
+        .records
+        .iter_mut()
+        .filter_map(|(_, hook)| hook.as_mut());
+    for hook in put.chain(&mut plan.known) {
+        hook.head.clone_from(&head);
+    }
+    Ok(plan)
+}
+
+/// Plans the installation for one repository.
+fn into_place(plan: &mut Plan, what: &Installation<'_>, folder: Folder) -> Result<(), HookError> {
+    let place = what.repository.place();
+    let program = what.program;
+    let by_config = what.version >= GitVersion::CONFIG_HOOKS;
     // What is in files stays in files: no hook shall run twice.
     let in_files = EVENTS
         .iter()
         .any(|event| leftovers::is_ours(&folder.path.join(event)));
     if by_config && !in_files {
-        into_config(&mut plan, what, &place.common_dir.join("config"), program)?;
-        return Ok(plan);
+        return into_config(plan, what, &place.common_dir.join("config"), program);
     }
-    if let Some(entry) = folder.off {
-        return Err(HookError::SwitchedOff { entry });
+    if let Some(off) = folder.off {
+        return Err(off.error(&folder.path));
     }
-    into_folder(&mut plan, what, &folder, program)?;
-    Ok(plan)
+    into_folder(plan, what, &folder, program)
 }
 
 /// Returns the user's configuration file, by git's rules (git-config(1), FILES). Links are followed: git does.
@@ -274,13 +294,9 @@ fn into_config(
                 place: key.clone(),
             }
         });
-        if changed && let Some(found) = stub::find(&after) {
-            plan.records.push(installed(
-                event,
-                key,
-                stub::text_of(&after, found),
-                what.now,
-            ));
+        if let Some(found) = stub::find(&after) {
+            let hook = installed(event, key, stub::text_of(&after, found), what.now);
+            plan.take_in(hook, changed);
         }
     }
     if changed {
@@ -295,21 +311,22 @@ fn into_config(
     Ok(())
 }
 
-fn installed(
-    event: &str,
-    place: String,
-    text: &[u8],
-    now: Time,
-) -> (String, Option<InstalledHook>) {
-    let record = InstalledHook {
+fn installed(event: &str, place: String, text: &[u8], now: Time) -> InstalledHook {
+    InstalledHook {
         name: event.to_owned(),
         place,
         sha256: stub::digest(text),
         installed_at: now,
         last_ran: None,
         made_folder: false,
-    };
-    (event.to_owned(), Some(record))
+        head: None,
+    }
+}
+
+/// The record of a hook that is in a file.
+fn in_file(event: &str, file: &Path, content: &[u8], now: Time) -> InstalledHook {
+    let text = stub::find(content).map_or(content, |found| stub::text_of(content, found));
+    installed(event, text_of_path(file), text, now)
 }
 
 fn into_folder(
@@ -346,6 +363,9 @@ fn into_folder(
         if by.is_some()
             && let Some(legacy) = moved_ours(&path)
         {
+            if let Seen::File { bytes, .. } = Seen::at(&legacy)? {
+                plan.take_in(in_file(event, &legacy, &bytes, what.now), false);
+            }
             plan.outcomes.push(Outcome::There {
                 event: event.to_owned(),
                 place: text_of_path(&legacy),
@@ -353,9 +373,15 @@ fn into_folder(
             continue;
         }
         if let Some(manager) = by {
+            let told = by_hand(manager, place, &folder.path, event);
+            if told.done
+                && let Seen::File { bytes, .. } = Seen::at(&told.file)?
+            {
+                plan.take_in(in_file(event, &told.file, &bytes, what.now), false);
+            }
             plan.outcomes.push(Outcome::ByHand {
                 event: event.to_owned(),
-                what: by_hand(manager, place, &folder.path, event),
+                what: told,
             });
             continue;
         }
@@ -374,18 +400,14 @@ fn into_folder(
                 continue;
             }
         };
+        plan.take_in(in_file(event, &path, &after, what.now), !changes.is_empty());
         let (event, place) = (event.to_owned(), text_of_path(&path));
-        if changes.is_empty() {
-            plan.outcomes.push(Outcome::There { event, place });
-            continue;
-        }
+        plan.outcomes.push(if changes.is_empty() {
+            Outcome::There { event, place }
+        } else {
+            Outcome::Put { event, place }
+        });
         plan.changes.append(&mut changes);
-        if let Some(found) = stub::find(&after) {
-            let text = stub::text_of(&after, found);
-            let record = installed(&event, place.clone(), text, what.now);
-            plan.records.push(record);
-        }
-        plan.outcomes.push(Outcome::Put { event, place });
     }
     together(
         plan.outcomes
@@ -395,6 +417,7 @@ fn into_folder(
                 Outcome::Put { .. }
                 | Outcome::There { .. }
                 | Outcome::Taken { .. }
+                | Outcome::Stays { .. }
                 | Outcome::None { .. } => None,
             }),
     );

@@ -1,11 +1,17 @@
 //! What a removal would change.
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::by_hand::{by_hand, calling_lines};
+use super::entry::Entry;
+use super::folder::{Folder, folder};
 use super::join::{kept_path, named};
 use super::plan::{Change, Installation, Outcome, Plan, user_config};
-use super::seen::Seen;
-use super::{EVENTS, HookError, leftovers, stub};
+use super::seen::{Seen, target};
+use super::shell::line_in;
+use super::{EVENTS, HookError, leftovers, manager, stub};
 use crate::ledger::InstalledHook;
+use crate::paths::text_of_path;
+use crate::repository::Place;
 
 /// Plans the removal of everything that was installed here, of whichever kind. Twice equals once.
 ///
@@ -42,6 +48,7 @@ pub fn plan_uninstall(
         plan.folders.clone_from(&folders);
         plan.folders.push(place.common_dir.clone());
     }
+    let looked_at = folder(place, git)?;
     for event in EVENTS {
         let mut from = in_config.then(|| config.display().to_string());
         for folder in folders.iter().filter(|_| !what.global) {
@@ -57,9 +64,19 @@ pub fn plan_uninstall(
         if recorded.iter().any(|hook| hook.name == event) {
             plan.records.push((event.clone(), None));
         }
-        plan.outcomes.push(match from {
-            Some(place) => Outcome::Taken { event, place },
-            None => Outcome::None { event },
+        let by_hand = if from.is_none() && !what.global {
+            by_hand_in(place, &looked_at, &event)?
+        } else {
+            None
+        };
+        plan.outcomes.push(match (from, by_hand) {
+            (Some(place), _) => Outcome::Taken { event, place },
+            (None, Some(file)) => Outcome::Stays {
+                lines: calling_lines(&file, &event),
+                place: text_of_path(&file),
+                event,
+            },
+            (None, None) => Outcome::None { event },
         });
     }
     if !what.global {
@@ -70,6 +87,24 @@ pub fn plan_uninstall(
             .extend(leftovers::left_elsewhere(recorded, &folders));
     }
     Ok(plan)
+}
+
+/// Returns the file in which a person added a call that runs.
+fn by_hand_in(place: &Place, folder: &Folder, event: &str) -> Result<Option<PathBuf>, HookError> {
+    let path = folder.path.join(event);
+    let (content, mode) = match Seen::at(&path)? {
+        Seen::File { bytes, mode } => (bytes, mode),
+        Seen::Link { .. } => target(&path).unwrap_or_default(),
+        Seen::Nothing | Seen::Other => (Vec::new(), 0),
+    };
+    if let Some(manager) = folder.manager.or_else(|| manager::of_hook(&content)) {
+        let what = by_hand(manager, place, &folder.path, event);
+        return Ok(what.done.then_some(what.file));
+    }
+    let runs = mode & 0o111 != 0
+        && stub::find(&content).is_none()
+        && line_in(&content, event) == Entry::Runs;
+    Ok(runs.then_some(path))
 }
 
 /// Takes our text out of a file; what was kept beside the hook takes the place of a file that is ours alone.

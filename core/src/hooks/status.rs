@@ -9,19 +9,15 @@ use super::by_hand::{ByHand, by_hand, is_executable, not_joined, together};
 use super::entry::Entry;
 use super::failure;
 pub use super::failure::HookFailure;
+use super::folder::{Folder, folder, unset};
 use super::join::{cannot_be_joined, kept_path, moved_ours};
 use super::manager;
-use super::plan::{Folder, folder, unset};
 use super::seen::{Seen, target};
 use super::shell::{call_in, is_wrapped};
 use super::{EVENTS, HookError, stub};
-use crate::ids::{Oid, WorktreeId};
 use crate::ledger::{InstalledHook, State};
-use crate::observation::Observation;
 use crate::paths::shell_word;
-use crate::repository::{
-    ConfigEntry, GitVersion, LastMove, Place, Repository, last_move, last_moves,
-};
+use crate::repository::{ConfigEntry, GitVersion, Repository};
 use crate::time::Time;
 
 /// How one hook is found.
@@ -177,11 +173,9 @@ impl Looked<'_> {
         if let Some(state) = by_config.as_ref().filter(|state| state.runs()) {
             return Ok(state.clone());
         }
-        if let Some(entry) = &self.folder.off {
-            return Ok(HookState::NotRun {
-                why: format!("hooks are switched off: {}", super::switched_off(entry)),
-                run: unset(entry.scope).into_iter().collect(),
-            });
+        if let Some(off) = &self.folder.off {
+            let (why, run) = off.text(&self.folder.path);
+            return Ok(HookState::NotRun { why, run });
         }
         if let Some(state) = by_file {
             return Ok(state);
@@ -230,7 +224,12 @@ impl Looked<'_> {
             }
             Some(_) | None => {}
         }
-        if self.recorded.is_some() {
+        // What a person added is recorded by its file; where it is gone, it has to be added again.
+        let is_told = |what: &ByHand| {
+            let file = crate::paths::text_of_path(&what.file);
+            self.recorded.is_some_and(|hook| hook.place == file)
+        };
+        if self.recorded.is_some() && !by_hand.as_ref().is_some_and(is_told) {
             return Ok(self.displaced(&path, &seen));
         }
         if by_hand.is_none() && cannot_be_joined(&path, &seen, self.event)? {
@@ -367,82 +366,6 @@ impl Looked<'_> {
             since: changed.max(ran),
         }
     }
-}
-
-/// HEAD moved, and no hook has seen it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct UnseenMove {
-    /// Where HEAD was when a hook last saw it.
-    pub seen: Option<Oid>,
-    /// Where it is.
-    pub head: Option<Oid>,
-    /// When it moved last, where git's own log says so.
-    pub at: Option<Time>,
-    /// What git was doing then.
-    pub reason: Option<String>,
-}
-
-/// Tells whether HEAD moved without a hook having seen it, by comparing the last observation of this work tree with HEAD
-/// and with git's own log. `None` where no hook was ever installed, or where nothing was missed.
-///
-/// Moves that call no hook (`git reset`) count as well: the answer is about what is not in the ledger.
-pub fn unseen_head(
-    repository: &Repository,
-    state: &State,
-    worktree: &WorktreeId,
-) -> Result<Option<UnseenMove>, HookError> {
-    let Some(installed) = state.hooks.values().map(|hook| hook.installed_at).min() else {
-        return Ok(None);
-    };
-    let head = repository.git().head()?.commit;
-    let last = state
-        .observations
-        .iter()
-        .rev()
-        .find(|seen| &seen.worktree_id == worktree);
-    let moved = last_move(repository.place(), "HEAD");
-    let missed = match last {
-        Some(last) => last.head_after != head,
-        // Git writes its log to the second.
-        None => moved
-            .as_ref()
-            .is_some_and(|moved| moved.at.since(installed) >= 1000),
-    };
-    Ok(missed.then(|| UnseenMove {
-        seen: last.and_then(|last| last.head_after.clone()),
-        head,
-        at: moved.as_ref().map(|moved| moved.at),
-        reason: moved.map(|moved| moved.reason),
-    }))
-}
-
-/// Returns the commits of this work tree, oldest first, that no hook saw although hooks were installed: git's own log has them
-/// and the ledger does not. What came before the observations that are kept is not known.
-pub fn unseen_commits(place: &Place, state: &State, worktree: &WorktreeId) -> Vec<LastMove> {
-    let Some(installed) = state.hooks.values().map(|hook| hook.installed_at).min() else {
-        return Vec::new();
-    };
-    let seen: Vec<&Observation> = state
-        .observations
-        .iter()
-        .filter(|seen| &seen.worktree_id == worktree)
-        .collect();
-    let known_since = match seen.first() {
-        Some(first) if state.observations.len() >= State::OBSERVATIONS => first.at,
-        _ => installed,
-    };
-    last_moves(place, "HEAD")
-        .into_iter()
-        // Git writes its log to the second.
-        .filter(|moved| moved.at.since(known_since) >= 1000)
-        .filter(|moved| moved.reason.starts_with("commit"))
-        .filter(|moved| {
-            !seen
-                .iter()
-                .any(|one| one.head_after.as_ref() == Some(&moved.after))
-        })
-        .collect()
 }
 
 /// Returns the program that the text of a hook names, where it is gone or cannot be executed.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::Effect;
 use crate::evidence::Evidence;
 use crate::identity::{Identity, Note, SessionRecord, Task};
-use crate::ids::{AgentId, ReviewId, SessionId, SessionRef, TaskId};
+use crate::ids::{AgentId, Oid, ReviewId, SessionId, SessionRef, TaskId};
 use crate::observation::Observation;
 use crate::review::Review;
 use crate::time::Time;
@@ -144,6 +144,9 @@ pub struct InstalledHook {
     /// The folder was made for it, and goes with it where it is empty.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub made_folder: bool,
+    /// The commit HEAD named then, in the work tree the call was made in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<Oid>,
 }
 
 /// Everything that belongs to one task.

@@ -249,6 +249,7 @@ fn history() -> Vec<Transition> {
         installed_at: at(0),
         last_ran: Some(at(6)),
         made_folder: true,
+        head: None,
     };
     let other = PendingEffect {
         effect_id: "effect-2".to_owned(),
