@@ -53,8 +53,8 @@ fn hear(event: String, args: Vec<OsString>, env: &Env) -> Exit {
     drop(done);
     match heard {
         Ok(Some(heard)) => {
-            afterwards(&heard, env, &event);
-            told_of(true, env)
+            let looked = std::panic::catch_unwind(|| afterwards(&heard, env, &event));
+            told_of(looked.is_ok(), env)
         }
         Ok(None) => told_of(true, env),
         Err(Failed) => told_of(false, env),

@@ -57,8 +57,6 @@ fn record_event(engine: &Engine<'_>, site: &Site, said: &HookEvent) -> Result<()
     let ends = matches!(said.kind, HookKind::SessionEnd { .. });
     let caller = Caller {
         session: Some(said.session.clone()),
-        // Who speaks for a session stands for it: one may be continued in another process while the first still runs.
-        process_named: found.process.is_some() && !ends,
         ..found
     };
     let looks = matches!(
@@ -89,13 +87,24 @@ fn record_event(engine: &Engine<'_>, site: &Site, said: &HookEvent) -> Result<()
             updated_at: at,
         });
         session.place.clone_from(&place);
-        apply(engine, &mut session, said, look.as_ref(), &caller, at);
+        // Who speaks for a session stands for it: one may be continued in another process while the first still runs. What
+        // an agent calls its hooks with does not: the agent is above it.
+        let above = session.process.as_ref();
+        let stands = above.is_some_and(|process| caller.descends_from(process));
+        let caller = &Caller {
+            process_named: caller.process.is_some() && !ends && !stands,
+            ..caller.clone()
+        };
+        if said.kind == HookKind::SessionStart && !stands {
+            session.process = None;
+        }
+        apply(engine, &mut session, said, look.as_ref(), caller, at);
         let mut changes = Vec::new();
         let mut shown = Vec::new();
         for identity in held(site, view, said) {
             // The content here says nothing of what was left elsewhere.
             let look = look.as_ref().filter(|_| is_here(site, identity));
-            if let Some(next) = follow(identity, &session, said, look, &caller, at)? {
+            if let Some(next) = follow(identity, &session, said, look, caller, at)? {
                 shown.push(next.clone());
                 changes.push(Change::Identity {
                     identity: Box::new(next),
@@ -161,10 +170,7 @@ fn apply(
         at: Some(at),
     };
     match &said.kind {
-        HookKind::SessionStart => {
-            session.process.clone_from(&caller.process);
-            session.closing = None;
-        }
+        HookKind::SessionStart => session.closing = None,
         HookKind::TurnStart { prompt } => {
             session.closing = None;
             session.acted_at = Some(at);
