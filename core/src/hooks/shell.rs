@@ -314,6 +314,8 @@ mod tests {
             "x=$(git-takeup hook git post-commit)\n",
             "if false; then :; else\n@fi\n",
             "if false; then :; fi\n@",
+            "if { test -z x || false; } && true; then\nexit 0\nfi\n@",
+            "while { false; }; do\n{ exit 1; }\ndone\n@",
             "echo 'it'\\''s' \"\\\"\" \\\n exit 0\n@",
             "A=b git-takeup hook git post-commit\n",
         ] {

@@ -235,7 +235,10 @@ impl Reader {
             let end = bare.find_byteset(b" \t\n").unwrap_or(bare.len());
             let (word, behind) = bare.split_at_checked(end).unwrap_or_default();
             match word {
-                b"if" | b"while" | b"until" => condition = Some(word.to_vec()),
+                b"if" | b"while" | b"until" => {
+                    self.enter(if word == b"if" { Kind::If } else { Kind::Loop });
+                    condition = (word != b"until").then_some(self.script.around.len());
+                }
                 b"for" | b"select" | b"case" => {
                     self.enter(if word == b"case" {
                         Kind::Case
@@ -271,11 +274,12 @@ impl Reader {
         if !text.is_empty() {
             self.command(text, bare);
         }
-        if let Some(word) = condition {
-            self.enter(if word == b"if" { Kind::If } else { Kind::Loop });
-            if let Some(around) = self.script.around.last_mut() {
-                around.never |= by == b';' && word != b"until" && is_never(text);
-            }
+        if by == b';'
+            && condition == Some(self.script.around.len())
+            && is_never(text)
+            && let Some(around) = self.script.around.last_mut()
+        {
+            around.never = true;
         }
         match by {
             b'&' => self.cut_off |= is_never(text),
