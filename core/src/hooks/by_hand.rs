@@ -60,12 +60,16 @@ impl ByHand {
         }
         if self.obstacle.is_none() && !self.add.is_empty() {
             let file = self.file.display();
-            let below = self.below.iter().map(|key| format!("`{key}`"));
-            let below = below.collect::<Vec<_>>().join(", ");
+            let below: Vec<String> = self
+                .below
+                .iter()
+                .rev()
+                .map(|key| format!("`{key}`"))
+                .collect();
             let below = if below.is_empty() {
-                below
+                String::new()
             } else {
-                format!(", below the {below} that is there")
+                format!(", below {}, which is there already", below.join(" of "))
             };
             parts.push(format!("add to {file}{below}:\n{}", self.add));
         }

@@ -7,7 +7,7 @@ use super::folder::{Folder, folder};
 use super::join::{kept_path, named};
 use super::plan::{Change, Installation, Outcome, Plan, user_config};
 use super::seen::{Seen, target};
-use super::shell::line_in;
+use super::shell::{is_wrapped, line_in};
 use super::{EVENTS, HookError, leftovers, manager, stub};
 use crate::ledger::InstalledHook;
 use crate::paths::text_of_path;
@@ -113,10 +113,20 @@ fn out_of_file(plan: &mut Plan, path: &Path, kept: &Path) -> Result<bool, HookEr
     let Seen::File { bytes, mode } = &before else {
         return Ok(false);
     };
-    if stub::find(bytes).is_none() {
+    let Some(found) = stub::find(bytes) else {
         return Ok(false);
-    }
-    let rest = stub::without(bytes);
+    };
+    let rest = if is_wrapped(bytes).is_some() {
+        // A condition or a function without a command in it is no good shell.
+        [
+            stub::before(bytes, found),
+            b":\n",
+            stub::behind(bytes, found),
+        ]
+        .concat()
+    } else {
+        stub::without(bytes)
+    };
     let restores = |change: &Change| matches!(change, Change::Restore { from, .. } if from == kept);
     if !stub::is_empty_file(&rest) {
         plan.changes.push(Change::Write {

@@ -299,7 +299,16 @@ impl Looked<'_> {
         ]
         .into_iter()
         .find(|key| last(key).is_some_and(|entry| entry.as_bool() == Some(false)));
-        Some(if let Some(key) = off {
+        let whole = command.value.starts_with("takeup_hook() {")
+            && command
+                .value
+                .ends_with(&format!("takeup_hook {}", self.event));
+        Some(if !whole {
+            HookState::NotRun {
+                why: format!("hook.{name}.command was changed"),
+                run: vec!["git takeup hooks install".to_owned()],
+            }
+        } else if let Some(key) = off {
             HookState::NotRun {
                 why: format!("{key} is false"),
                 run: Vec::new(),

@@ -86,6 +86,15 @@ fn a_hook_that_was_changed_is_not_said_to_run() {
             assert_eq!(recorded(&scratch), usize::from(*mends), "{what}");
             let state = if *mends { "installed" } else { "not-run" };
             assert_eq!(first_hook(&scratch)["state"], state, "{what}");
+            // What is left is good shell, whatever stood around our lines.
+            scratch.takeup(&["hooks", "uninstall"]).exits(0);
+            if hook.exists() {
+                let read = Command::new("sh").arg("-n").arg(&hook).status().unwrap();
+                assert!(read.success(), "{what}");
+                let left = fs::read_to_string(&hook).unwrap();
+                assert!(!left.contains("takeup"), "{what}: {left}");
+                assert_eq!(left.contains("theirs"), theirs, "{what}");
+            }
         }
     }
 }

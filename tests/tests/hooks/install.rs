@@ -289,6 +289,21 @@ fn a_git_that_runs_hooks_of_the_configuration_has_its_configuration_changed_and_
     assert_eq!(hook["missingProgram"], "/nowhere/it's gone");
     fs::write(&config, text).unwrap();
 
+    // A command that was changed is not taken for ours, and put right by another installation.
+    let key = "hook.takeup-post-commit.command";
+    scratch.git(&[
+        "config",
+        key,
+        &format!(": {command}").replace("checkout", "commit"),
+    ]);
+    let status = scratch
+        .takeup(&["hooks", "status", "--json"])
+        .exits(1)
+        .json();
+    assert_eq!(status["data"]["hooks"][0]["state"], "not-run");
+    scratch.takeup(&["hooks", "install"]).exits(0);
+    scratch.takeup(&["hooks", "status"]).exits(0);
+
     // An older git passes such hooks by: that is said.
     fs::remove_file(scratch.path().join("bin/git")).unwrap();
     let status = scratch
