@@ -10,6 +10,7 @@ use crate::fingerprint::{Look, ProvenanceEvent};
 use crate::identity::{Closing, Identity, OpenEffect, SessionRecord};
 use crate::ids::SessionRef;
 use crate::ledger::{Change, Transition, View};
+use crate::process::ProcessIdentity;
 use crate::text;
 use crate::time::Time;
 use crate::verdict::Verdict;
@@ -53,11 +54,9 @@ pub fn agent_hook(
 }
 
 fn record_event(engine: &Engine<'_>, site: &Site, said: &HookEvent) -> Result<(), EngineError> {
-    let found = Caller::find(engine, None, None, None)?;
-    let ends = matches!(said.kind, HookKind::SessionEnd { .. });
     let caller = Caller {
         session: Some(said.session.clone()),
-        ..found
+        ..Caller::find(engine, None, None, None)?
     };
     let looks = matches!(
         said.kind,
@@ -87,24 +86,23 @@ fn record_event(engine: &Engine<'_>, site: &Site, said: &HookEvent) -> Result<()
             updated_at: at,
         });
         session.place.clone_from(&place);
-        // Who speaks for a session stands for it: one may be continued in another process while the first still runs. What
-        // an agent calls its hooks with does not: the agent is above it.
-        let above = session.process.as_ref();
-        let stands = above.is_some_and(|process| caller.descends_from(process));
-        let caller = &Caller {
-            process_named: caller.process.is_some() && !ends && !stands,
+        let told = session.process.clone();
+        let speaking = |known: Option<&ProcessIdentity>| Caller {
+            process_named: speaks_for(engine, said, &caller, known, told.as_ref()),
             ..caller.clone()
         };
-        if said.kind == HookKind::SessionStart && !stands {
+        let speaker = speaking(told.as_ref());
+        if said.kind == HookKind::SessionStart && caller.process.is_none() {
             session.process = None;
         }
-        apply(engine, &mut session, said, look.as_ref(), caller, at);
+        apply(engine, &mut session, said, look.as_ref(), &speaker, at);
         let mut changes = Vec::new();
         let mut shown = Vec::new();
         for identity in held(site, view, said) {
             // The content here says nothing of what was left elsewhere.
             let look = look.as_ref().filter(|_| is_here(site, identity));
-            if let Some(next) = follow(identity, &session, said, look, caller, at)? {
+            let speaker = speaking(identity.process.as_ref());
+            if let Some(next) = follow(identity, &session, said, look, &speaker, at)? {
                 shown.push(next.clone());
                 changes.push(Change::Identity {
                     identity: Box::new(next),
@@ -131,6 +129,29 @@ fn record_event(engine: &Engine<'_>, site: &Site, said: &HookEvent) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Tells whether the process of a hook stands for its session from now on: who speaks for a session is it, and one may be
+/// continued in another process while the first still runs. What an agent calls its hooks with is not: the agent is above
+/// it. Nor is it in the place of a process that somebody named and that runs, unless the session begins: `told` is the one
+/// that hooks told of.
+fn speaks_for(
+    engine: &Engine<'_>,
+    said: &HookEvent,
+    caller: &Caller,
+    known: Option<&ProcessIdentity>,
+    told: Option<&ProcessIdentity>,
+) -> bool {
+    if caller.process.is_none() || matches!(said.kind, HookKind::SessionEnd { .. }) {
+        return false;
+    }
+    let Some(known) = known else {
+        return true;
+    };
+    !caller.descends_from(known)
+        && (said.kind == HookKind::SessionStart
+            || told.is_some_and(|told| told.is(known))
+            || engine.processes.state(known).is_over())
 }
 
 /// Returns the open identities of a session in this work tree; where it ends, those it left in others as well.
@@ -276,7 +297,7 @@ fn follow(
         next.open_effects.clone_from(&session.open_effects);
     }
     next.closing.clone_from(&session.closing);
-    if caller.process_named || said.kind == HookKind::SessionStart {
+    if caller.process_named {
         next.process.clone_from(&session.process);
     }
     if let (Some(latest), Some(seen)) = (&mut next.latest, &session.latest) {

@@ -63,7 +63,12 @@ impl Living {
 
     fn hook(&mut self, folder: &Path, id: &str, event: &str, more: &str) {
         let payload = payload(folder, id, event, more);
-        let line = format!("'{PROGRAM}' hook claude-code {event} '{payload}'\n");
+        self.run(&format!("hook claude-code {event} '{payload}'"));
+    }
+
+    /// Lets it call the program.
+    fn run(&mut self, words: &str) {
+        let line = format!("'{PROGRAM}' {words}\n");
         let stdin = self.agent.stdin.as_mut().unwrap();
         stdin.write_all(line.as_bytes()).unwrap();
         let mut line = String::new();
@@ -209,15 +214,7 @@ fn who_spoke_last_stands_for_a_session() {
         let mut first = Living::start(&scratch);
         first.hook(&here, "s1", "SessionStart", "");
         if with_task {
-            let start = [
-                "start",
-                "Mend it",
-                "--session",
-                "s1",
-                "--agent",
-                "claude-code",
-            ];
-            scratch.takeup(&start).exits(0);
+            first.run("start Mend --session s1 --agent claude-code");
         }
         first.hook(&here, "s1", "UserPromptSubmit", ",\"prompt\":\"a\"");
         for event in ["SessionStart", "UserPromptSubmit", "Stop"] {
