@@ -72,19 +72,40 @@ pub(super) fn follow(
     }
 }
 
+/// What the keys of a terminal say to a task that is shown as if it ran here.
+pub(super) struct Keys {
+    interrupted: Arc<AtomicBool>,
+    suspended: Arc<AtomicBool>,
+}
+
+impl Keys {
+    /// Listens from now on: before the task begins, so that no key is lost on it.
+    pub(super) fn listen() -> Result<Self, Failure> {
+        let keys = Self {
+            interrupted: Arc::new(AtomicBool::new(false)),
+            suspended: Arc::new(AtomicBool::new(false)),
+        };
+        for (signal, flag) in [(SIGINT, &keys.interrupted), (SIGTSTP, &keys.suspended)] {
+            signal_hook::flag::register(signal, Arc::clone(flag)).map_err(|error| {
+                Failure::new("signals-unavailable", Exit::Bug, error.to_string())
+            })?;
+        }
+        Ok(keys)
+    }
+}
+
 /// Shows a task that was just started as if it ran here.
 pub(super) fn foreground(
     store: &Store,
     record: &Record,
     exit_code: bool,
+    keys: &Keys,
     context: &Context,
 ) -> Result<Reply, Failure> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let suspended = Arc::new(AtomicBool::new(false));
-    for (signal, flag) in [(SIGINT, &interrupted), (SIGTSTP, &suspended)] {
-        signal_hook::flag::register(signal, Arc::clone(flag))
-            .map_err(|error| Failure::new("signals-unavailable", Exit::Bug, error.to_string()))?;
-    }
+    let Keys {
+        interrupted,
+        suspended,
+    } = keys;
     let begun = context.clock.now();
     let mut first: Option<Instant> = None;
     let mut stopping = false;

@@ -135,6 +135,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     };
     let lender = Lender::new(context);
     let host = lender.host(context);
+    let keys = args.foreground.then(follow::Keys::listen).transpose()?;
     let started = background::start(&store, &request, &host)?;
     let watched_again = settle(&store, &host);
     // What is over is kept within bounds; a failure of it must not stand in the way of what was started.
@@ -160,8 +161,8 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
             &host,
         )?),
     };
-    if args.foreground {
-        return follow::foreground(&store, &started.record, args.exit_code, context);
+    if let Some(keys) = keys {
+        return follow::foreground(&store, &started.record, args.exit_code, &keys, context);
     }
     let seen = look(&store, &id, &*context.processes)?;
     let task = TaskData::new(&store, seen, context.clock.now());
