@@ -107,6 +107,8 @@ pub(super) struct Loaded {
     pub(super) snapshot: Option<Mark>,
     /// Its size in bytes.
     pub(super) snapshot_size: u64,
+    /// The snapshot before, where there is no present one.
+    older: Option<Mark>,
     /// The number of the last line it holds.
     snapshot_seq: u64,
     /// Where the state came from.
@@ -286,7 +288,7 @@ pub(super) fn load_at(files: &Files, pace: Pace) -> Result<Loaded, LedgerError> 
     for attempt in 0.. {
         let loaded = load_once(files, pace)?;
         let last = attempt + 1 >= TRIES;
-        if !last && mark_of(&files.snapshot) != loaded.snapshot {
+        if !last && marks_of(files) != (loaded.snapshot, loaded.older) {
             // A writer made a new snapshot meanwhile.
             continue;
         }
@@ -298,6 +300,15 @@ pub(super) fn load_at(files: &Files, pace: Pace) -> Result<Loaded, LedgerError> 
         return Ok(loaded);
     }
     load_once(files, pace)
+}
+
+/// Returns the snapshot file; where there is none, which is so for a moment of every new one, the one before: that it is
+/// missing twice says not that it was the same moment.
+fn marks_of(files: &Files) -> (Option<Mark>, Option<Mark>) {
+    match mark_of(&files.snapshot) {
+        None => (None, mark_of(&files.old_snapshot)),
+        present => (present, None),
+    }
 }
 
 fn mark_of(path: &Path) -> Option<Mark> {
@@ -343,7 +354,7 @@ fn load_once(files: &Files, pace: Pace) -> Result<Loaded, LedgerError> {
     }
     // Before the records: what it speaks of is there by then.
     let acknowledged = Acknowledged::read(&files.acknowledged)?;
-    loaded.snapshot = mark_of(&files.snapshot);
+    (loaded.snapshot, loaded.older) = marks_of(files);
     match loaded.take_snapshot(&files.snapshot)? {
         Taken::Yes => {}
         Taken::Absent => loaded.base = Base::Missing,
@@ -417,6 +428,7 @@ impl Loaded {
             next: 1,
             tail: Tail::default(),
             snapshot: None,
+            older: None,
             snapshot_size: 0,
             snapshot_seq: 0,
             base: Base::Snapshot,
