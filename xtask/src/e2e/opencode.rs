@@ -487,12 +487,21 @@ impl Suite {
 
     /// Without the program, and with one that fails or hangs, OpenCode works, and its log has one line of it a run.
     fn without_program(&self) -> Result<()> {
+        // The turn beside a hanging program lasts longer than the plugin waits for it.
         let broken = [
-            ("missing", None),
-            ("failing", Some("#!/bin/sh\necho nonsense; exit 3\n")),
-            ("hanging", Some("#!/bin/sh\nexec sleep 30\n")),
+            ("missing", None, "echo works"),
+            (
+                "failing",
+                Some("#!/bin/sh\necho nonsense; exit 3\n"),
+                "echo works",
+            ),
+            (
+                "hanging",
+                Some("#!/bin/sh\nexec sleep 30\n"),
+                "sleep 12; echo works",
+            ),
         ];
-        for (what, script) in broken {
+        for (what, script, command) in broken {
             std::fs::remove_file(self.bin())?;
             if let Some(script) = script {
                 takeup_core::files::write_atomic(&self.bin(), script.as_bytes(), 0o755)?;
@@ -501,8 +510,8 @@ impl Suite {
                 std::os::unix::fs::symlink("/nowhere", self.bin())?;
             }
             let before = self.log_lines()?;
-            let answers =
-                self.turn("go\n#call bash {\"command\":\"echo works\",\"description\":\"x\"}\n")?;
+            let call = json!({"command": command, "description": "x"});
+            let answers = self.turn(&format!("go\n#call bash {call}\n"))?;
             ensure!(
                 matches!(answers.as_slice(), [(_, said)] if said.to_string().contains("works")),
                 "with a {what} program the turn gave {answers:?}"
