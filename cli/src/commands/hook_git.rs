@@ -103,6 +103,9 @@ fn afterwards(heard: &Heard, env: &Env, event: &str) {
     if !hooks::recorder_is_needed(&heard.place) {
         return;
     }
+    // Before git goes on: the end of its process group or of its terminal, which may come at once, is not ours. It fails
+    // where we lead a session already.
+    let _leads = rustix::process::setsid();
     if hooks::release(env, &process::system(), &heard.chain) {
         let env = clean_environment(env).at(&heard.place.root);
         look_when_over(&env, &heard.place, heard.git.as_ref());
@@ -159,6 +162,8 @@ fn log(env: &Env, event: &str, error: &HookError) {
 
 /// The recorder in a process of its own.
 fn recorder(args: &[OsString], env: &Env) {
+    // Whoever started it may not have left the terminal's session.
+    let _leads = rustix::process::setsid();
     let git = args
         .first()
         .and_then(|text| text.to_str())
@@ -168,10 +173,8 @@ fn recorder(args: &[OsString], env: &Env) {
     }
 }
 
-/// Looks at the content when git is over. Leaves the terminal's session first, so that closing the terminal does not end it.
+/// Looks at the content when git is over.
 fn look_when_over(env: &Env, place: &Place, git: Option<&ProcessIdentity>) {
-    // It fails where it leads a session already.
-    let _leads = rustix::process::setsid();
     let done = with_means(env, |means| hooks::record_pending(means, place, git));
     if let Err(error) = done {
         log(env, "recorder", &error);

@@ -73,7 +73,7 @@ pub(super) fn last(place: &Place, state: &State) -> Option<HookFailure> {
     }
     let how = match status {
         126 | 127 => "could not be started".to_owned(),
-        137 => "did not end within two seconds, and was killed".to_owned(),
+        137 => "was killed, most likely since it did not end within two seconds".to_owned(),
         other => format!("ended with exit status {other}"),
     };
     Some(HookFailure {

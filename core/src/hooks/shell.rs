@@ -22,6 +22,8 @@ struct Command {
     line: usize,
     /// It comes behind `&&`, `||` or `|`.
     chained: bool,
+    /// It runs beside the script: before `|`, or not waited for.
+    apart: bool,
     /// Nothing but groups are around it.
     on_top: bool,
     /// Why it is never reached, if that can be seen.
@@ -37,6 +39,8 @@ struct Around {
     never: bool,
     /// It stands behind `&&`, `||` or `|`.
     chained: bool,
+    /// The number of the first command inside.
+    first: usize,
 }
 
 impl Around {
@@ -147,7 +151,7 @@ impl Command {
 
     /// Tells whether a script ends here.
     fn ends(&self) -> bool {
-        if self.chained || !self.on_top || self.never.is_some() {
+        if self.chained || self.apart || !self.on_top || self.never.is_some() {
             return false;
         }
         let mut words = self.words();
@@ -155,6 +159,11 @@ impl Command {
             Some(b"exit" | b"return") => true,
             // With redirections alone it replaces nothing.
             Some(b"exec") => words.next().is_some_and(|word| {
+                // bash chooses the number itself for `{name}`.
+                let named = word
+                    .strip_prefix(b"{")
+                    .and_then(|rest| rest.split_once_str("}"));
+                let word = named.map_or(word, |(_, behind)| behind);
                 let word = word.trim_start_with(|c| c.is_ascii_digit());
                 !word.starts_with(b">") && !word.starts_with(b"<") && !word.starts_with(b"&>")
             }),
@@ -318,6 +327,20 @@ mod tests {
             "while { false; }; do\n{ exit 1; }\ndone\n@",
             "echo 'it'\\''s' \"\\\"\" \\\n exit 0\n@",
             "A=b git-takeup hook git post-commit\n",
+            "command -v sh >/dev/null ||\n  exit 0\n@",
+            "[ -n \"$NOTHING\" ] &&\n  exit 0\n@",
+            "test -n x || # why\n\n  { echo no; exit 0; }\n@",
+            "echo x |\n  exit 3\n@",
+            "{ echo hi; exit 0; } 2>&1 | cat\n@",
+            "{ exit 0; } &\n@",
+            "exit 3 | cat\n@",
+            "exit 0 &\n@",
+            "( exit 0 ) | cat\n@",
+            "msg=$(cat <<EOF\nit's done\nEOF\n)\n@",
+            "msg=\"$(cat <<'EOF'\nit's (done\nEOF\n)\"\n@",
+            "x=$(\n  # don't care\n  echo hi\n)\n@",
+            "x=$((1 << 2))\n@",
+            "cat << \"END OF IT\"\nexit 0 'x\nEND OF IT\n@",
         ] {
             let script = around.replace('@', LINE);
             assert!(called(&script), "{script}");
@@ -340,6 +363,7 @@ mod tests {
             "false && @",
             "false && {\n@}\n",
             "if ! true; then\n:\n@fi\n",
+            "false &&\n  @",
         ] {
             let script = around.replace('@', LINE);
             assert!(!called(&script), "{script}");
@@ -360,6 +384,14 @@ mod tests {
             );
             assert_eq!(reached(script), None, "{script}");
         }
+    }
+
+    /// bash has a few words of its own.
+    #[test]
+    fn a_named_descriptor_ends_no_script() {
+        let script = format!("exec {{lock}}>/dev/null\n{LINE}");
+        assert_eq!(reached(&script), Some(true));
+        assert_eq!(reached(&format!("(( x = 1 << 2 ))\n{LINE}")), Some(true));
     }
 
     #[test]

@@ -88,3 +88,27 @@ fn where_the_signal_is_ignored_a_recorder_is_started() {
     assert!(running.contains("hook git recorder"), "{running}");
     assert_eq!(observed(&scratch), 1);
 }
+
+/// Whatever ends with git, as its process group does where an agent's terminal goes, the content is looked at.
+#[test]
+fn the_end_of_the_group_that_git_ran_in_is_not_that_of_the_look() {
+    use std::os::unix::process::CommandExt as _;
+    let scratch = installed();
+    scratch.takeup(&["init"]).exits(0);
+    for number in 0..250 {
+        scratch.write(&format!("many/{number}"), "x");
+    }
+    scratch.git(&["add", "-A"]);
+    for number in 1..=8 {
+        let mut commit = Command::new("git");
+        commit.args(["commit", "-q", "--allow-empty", "-m", "x"]);
+        scratch.dress(&mut commit);
+        commit.current_dir(scratch.repo()).process_group(0);
+        let mut git = commit.spawn().unwrap();
+        let group = rustix::process::Pid::from_child(&git);
+        assert!(git.wait().unwrap().success());
+        // There may be nobody left in it.
+        let _ended = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        assert_eq!(observed(&scratch), number);
+    }
+}

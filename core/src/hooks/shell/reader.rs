@@ -80,6 +80,20 @@ impl Reader {
                     open.pop();
                     self.push(&[byte], true);
                 }
+                (Some(b')'), b'<') if next == Some(b'<') => {
+                    take = 2;
+                    self.text_begins(rest.get(1..).unwrap_or_default());
+                    self.push(b"<<", true);
+                }
+                (Some(b')'), b'\n') if !self.here.is_empty() => {
+                    self.push(b"\n", true);
+                    take += self.skip_texts(rest);
+                }
+                (Some(b')'), b'#')
+                    if self.text.last().is_none_or(|byte| b" \t\n(".contains(byte)) =>
+                {
+                    take += rest.iter().take_while(|byte| **byte != b'\n').count();
+                }
                 (_, b'"' | b'`') | (None | Some(b')'), b'\'') => {
                     open.push((byte, self.line));
                     self.push(&[byte], true);
@@ -120,7 +134,8 @@ impl Reader {
                     self.finish(byte);
                 }
                 (None, b'|') => self.finish(b'p'),
-                (None, b';' | b'&') => self.finish(b';'),
+                (None, b'&') => self.finish(b'b'),
+                (None, b';') => self.finish(b';'),
                 (None, b'(') => {
                     self.finish(b'(');
                     self.enter(Kind::Subshell);
@@ -128,7 +143,7 @@ impl Reader {
                 (None, b')') => {
                     self.finish(b';');
                     // That behind a pattern closes nothing.
-                    self.leave(Kind::Subshell);
+                    self.leave(Kind::Subshell, b';');
                 }
                 (None, _) => self.push(&[byte], false),
             }
@@ -164,14 +179,24 @@ impl Reader {
             Some(behind) => (true, behind),
             None => (false, behind),
         };
-        let word: Vec<u8> = behind
-            .trim_start_with(|c| c == ' ' || c == '\t')
-            .iter()
-            .copied()
-            .take_while(|byte| !byte.is_ascii_whitespace() && !b";&|)<>".contains(byte))
-            .filter(|byte| !matches!(byte, b'"' | b'\'' | b'\\'))
-            .collect();
-        if !word.is_empty() {
+        let behind = behind.trim_start_with(|c| c == ' ' || c == '\t');
+        let quote = behind.first().filter(|byte| b"\"'".contains(byte));
+        let word: Vec<u8> = match quote {
+            Some(quote) => behind
+                .iter()
+                .skip(1)
+                .copied()
+                .take_while(|byte| byte != quote && *byte != b'\n')
+                .collect(),
+            None => behind
+                .iter()
+                .copied()
+                .take_while(|byte| !byte.is_ascii_whitespace() && !b";&|)<>".contains(byte))
+                .filter(|byte| !matches!(byte, b'"' | b'\'' | b'\\'))
+                .collect(),
+        };
+        // A number is shifted by in arithmetic.
+        if word.first().is_some_and(|byte| !byte.is_ascii_digit()) {
             self.here.push((word, dash));
         }
     }
@@ -215,18 +240,32 @@ impl Reader {
             },
             never: self.cut_off,
             chained: self.chained,
+            first: self.script.commands.len(),
         });
     }
 
-    fn leave(&mut self, kind: Kind) {
+    /// Leaves what is around; `by` is what stands behind it.
+    fn leave(&mut self, kind: Kind, by: u8) {
         let is_it = |around: &Around| around.kind == kind || around.kind == Kind::Function;
-        if self.script.around.last().is_some_and(is_it) {
-            self.script.around.pop();
+        if self.script.around.last().is_some_and(is_it)
+            && let Some(around) = self.script.around.pop()
+            && is_apart(by)
+        {
+            for command in self.script.commands.iter_mut().skip(around.first) {
+                command.apart = true;
+            }
         }
     }
 
-    /// Ends a command; `by` is what stands behind it: `;` also for line ends, `&` and `|` for the doubled ones, `p` for a pipe.
+    /// Ends a command; `by` is what stands behind it: `;` also for line ends, `&` and `|` for the doubled ones, `p` for a
+    /// pipe, `b` where it is not waited for.
     fn finish(&mut self, by: u8) {
+        if by == b';' && self.chained && self.text.trim().is_empty() {
+            // The command goes on in the next line.
+            self.text.clear();
+            self.bare.clear();
+            return;
+        }
         let text = std::mem::take(&mut self.text);
         let bare = std::mem::take(&mut self.bare);
         let (mut text, mut bare) = (text.trim(), bare.trim());
@@ -256,10 +295,10 @@ impl Reader {
                     return;
                 }
                 b"{" => self.enter(Kind::Group),
-                b"}" => self.leave(Kind::Group),
-                b"fi" => self.leave(Kind::If),
-                b"done" => self.leave(Kind::Loop),
-                b"esac" => self.leave(Kind::Case),
+                b"}" => self.leave(Kind::Group, by),
+                b"fi" => self.leave(Kind::If, by),
+                b"done" => self.leave(Kind::Loop, by),
+                b"esac" => self.leave(Kind::Case, by),
                 b"else" | b"elif" => {
                     if let Some(around) = self.script.around.last_mut() {
                         around.never = false;
@@ -272,9 +311,9 @@ impl Reader {
             bare = behind.trim_start();
         }
         if !text.is_empty() {
-            self.command(text, bare);
+            self.command(text, bare, by);
         }
-        if by == b';'
+        if matches!(by, b';' | b'b')
             && condition == Some(self.script.around.len())
             && is_never(text)
             && let Some(around) = self.script.around.last_mut()
@@ -289,11 +328,11 @@ impl Reader {
         }
         self.chained = match by {
             b'(' => text.is_empty() && self.chained,
-            by => by != b';',
+            by => !matches!(by, b';' | b'b'),
         };
     }
 
-    fn command(&mut self, text: &[u8], bare: &[u8]) {
+    fn command(&mut self, text: &[u8], bare: &[u8], by: u8) {
         let line = self.began;
         let around = self.script.around.iter().find(|around| around.never);
         let never = match around {
@@ -311,8 +350,14 @@ impl Reader {
             bare: bare.to_vec(),
             line,
             chained: self.chained,
+            apart: is_apart(by),
             on_top: self.script.around.iter().all(Around::is_plain),
             never,
         });
     }
+}
+
+/// Tells whether a command runs beside the script, by what stands behind it.
+const fn is_apart(by: u8) -> bool {
+    matches!(by, b'p' | b'b')
 }
