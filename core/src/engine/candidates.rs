@@ -3,7 +3,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::candidate::{Candidate, IdentityView, ReasonView, RecordView, Source};
 use super::prove::{CheckView, proofs};
-use super::recorded::{is_beside_tasks, liveness_here};
+use super::recorded::{identities, is_beside_tasks, liveness_here};
 use super::select::names;
 use super::views::next_of;
 use super::{Caller, Engine, EngineError, Site, changes};
@@ -172,11 +172,8 @@ impl<'a> Gatherer<'a> {
         let mut liveness = self.liveness(&identity.session, identity.process.as_ref(), closing);
         // Life belongs to the session: what another of its tasks recorded counts too.
         if !matches!(liveness, Liveness::Live { .. }) && identity.closing.is_none() {
-            let others = view.state.of_session(&identity.session.id);
-            let live = others
-                .filter(|other| {
-                    other.session == identity.session && other.task_id != identity.task_id
-                })
+            let live = identities(&view.state, &identity.session)
+                .filter(|other| other.task_id != identity.task_id)
                 .map(|other| {
                     self.liveness(
                         &other.session,

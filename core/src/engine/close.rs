@@ -168,7 +168,7 @@ fn finished_before(
     };
     let completed = entry.identities.iter().rev().find(|identity| {
         identity.status == status::Status::Completed
-            && Some(&identity.place.worktree_id) == site.tokens.worktree.as_ref()
+            && site.is_here(&identity.place)
             && caller
                 .session
                 .as_ref()

@@ -100,7 +100,7 @@ fn record_event(engine: &Engine<'_>, site: &Site, said: &HookEvent) -> Result<()
         let mut shown = Vec::new();
         for identity in held(site, view, said) {
             // The content here says nothing of what was left elsewhere.
-            let look = look.as_ref().filter(|_| is_here(site, identity));
+            let look = look.as_ref().filter(|_| site.is_here(&identity.place));
             let speaker = speaking(identity.process.as_ref());
             if let Some(next) = follow(identity, &session, said, look, &speaker, at)? {
                 shown.push(next.clone());
@@ -168,12 +168,8 @@ fn held<'a>(
         .filter(move |identity| {
             identity.session == said.session
                 && !identity.status.is_closed()
-                && (ends || is_here(site, identity))
+                && (ends || site.is_here(&identity.place))
         })
-}
-
-fn is_here(site: &Site, identity: &Identity) -> bool {
-    Some(&identity.place.worktree_id) == site.tokens.worktree.as_ref()
 }
 
 /// Brings the record of a session up to date. Pure.

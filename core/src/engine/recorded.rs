@@ -36,7 +36,7 @@ pub fn recorded_sessions(engine: &Engine<'_>, everywhere: bool) -> Found<Session
     let state = &site.view.state;
     let holders = holders(state);
     let records = state.sessions.iter().chain(&holders);
-    let sessions = records.filter(|record| everywhere || is_here(&site, record));
+    let sessions = records.filter(|record| everywhere || site.is_here(&record.place));
     Found {
         items: listed(engine, state, sessions),
         issues: site.view.issues.clone(),
@@ -46,7 +46,7 @@ pub fn recorded_sessions(engine: &Engine<'_>, everywhere: bool) -> Found<Session
 /// Finds the place that a session left something in, where that is another than this one.
 pub(super) fn left_elsewhere(site: &Site, state: &State, named: &str) -> Option<Elsewhere> {
     let mut records = state.sessions.iter().filter(|record| {
-        names(named, &record.session) && !is_here(site, record) && leaves_more(state, record)
+        names(named, &record.session) && !site.is_here(&record.place) && leaves_more(state, record)
     });
     let record = records.next()?;
     let whereabouts = site.whereabouts(&record.place).ok()?;
@@ -62,17 +62,19 @@ pub(super) fn left_elsewhere(site: &Site, state: &State, named: &str) -> Option<
 /// [`is_beside_tasks`].
 pub(super) fn beside_tasks(engine: &Engine<'_>, site: &Site) -> Vec<Session> {
     let state = &site.view.state;
-    let here = state.sessions.iter().filter(|record| is_here(site, record));
+    let here = state
+        .sessions
+        .iter()
+        .filter(|record| site.is_here(&record.place));
     let sessions = here.filter(|record| leaves_more(state, record));
     listed(engine, state, sessions)
 }
 
-fn is_here(site: &Site, record: &SessionRecord) -> bool {
-    Some(&record.place.worktree_id) == site.tokens.worktree.as_ref()
-}
-
 /// Returns what the ledger holds of the tasks of a session.
-fn identities<'a>(state: &'a State, session: &'a SessionRef) -> impl Iterator<Item = &'a Identity> {
+pub(super) fn identities<'a>(
+    state: &'a State,
+    session: &'a SessionRef,
+) -> impl Iterator<Item = &'a Identity> {
     let of_id = state.of_session(&session.id);
     of_id.filter(move |identity| &identity.session == session)
 }
@@ -213,7 +215,7 @@ pub(super) fn end(
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         let session = meant(&view.state, named);
         let record = view.state.session(&session);
-        let Some(record) = record.filter(|record| is_here(site, record)) else {
+        let Some(record) = record.filter(|record| site.is_here(&record.place)) else {
             return Ok::<_, EngineError>((None, false));
         };
         let ended = SessionRecord {

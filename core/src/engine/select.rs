@@ -82,7 +82,7 @@ fn named<'a>(
         .values()
         .filter(|entry| only.as_ref().is_none_or(|only| only == &entry.task.task_id))
         .flat_map(|entry| &entry.identities)
-        .filter(|identity| Some(&identity.place.worktree_id) == site.tokens.worktree.as_ref())
+        .filter(|identity| site.is_here(&identity.place))
         .collect();
     let open: Vec<&Identity> = here
         .iter()

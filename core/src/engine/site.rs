@@ -144,6 +144,11 @@ impl Site {
         moved.map_or_else(|| recorded.root.clone(), |root| text_of_path(&root))
     }
 
+    /// Tells whether something was recorded in this work tree.
+    pub(super) fn is_here(&self, recorded: &PlaceRecord) -> bool {
+        Some(&recorded.worktree_id) == self.tokens.worktree.as_ref()
+    }
+
     /// Names the work tree of a record, for people.
     pub(super) fn described(
         &self,

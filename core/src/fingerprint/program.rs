@@ -30,6 +30,7 @@ use super::nested;
 use super::options::Options;
 use super::scan::{
     Deviations, GITLINK, Index, Leaf, Scan, Tracked, conflict_digest, empty_blob, empty_tree,
+    named_twice,
 };
 use crate::ids::Oid;
 use crate::paths::text_of_bytes;
@@ -350,15 +351,6 @@ fn damaged_folder(git: &mut Git<'_>, index: &Path) -> Result<Option<Vec<u8>>, Fi
         }
     }
     Ok(None)
-}
-
-/// Why nothing is said of a folder whose tree names a path more than once, as trees of git's own making do at times: git
-/// keeps such a tree or writes it anew, as it happens.
-pub(super) fn named_twice(path: &[u8]) -> String {
-    format!(
-        "a damaged tree names {} more than once",
-        text_of_bytes(path)
-    )
 }
 
 fn lines(listing: &[u8]) -> Result<Vec<Line>, FingerprintError> {

@@ -111,6 +111,15 @@ pub(super) const GITLINK: u32 = 0o160_000;
 /// The index by path.
 pub(super) type Index = BTreeMap<Vec<u8>, Tracked>;
 
+/// Why nothing is said of a folder whose tree names a path more than once, as trees of git's own making do at times: git
+/// keeps such a tree or writes it anew, as it happens.
+pub(super) fn named_twice(path: &[u8]) -> String {
+    format!(
+        "a damaged tree names {} more than once",
+        text_of_bytes(path)
+    )
+}
+
 /// Returns the id of the tree without entries.
 pub(super) const fn empty_tree(sha256: bool) -> &'static str {
     if sha256 {

@@ -7,6 +7,17 @@ use takeup_tests::fingerprint::repo::Repo;
 
 use super::cases::{WAYS, Way, agreed, base, by, every_way, incomplete};
 
+/// Checks out the folder `other` alone; the index names each other folder as a whole.
+fn only_other(repo: &Repo) {
+    repo.git([
+        "sparse-checkout",
+        "set",
+        "--cone",
+        "--sparse-index",
+        "other",
+    ]);
+}
+
 /// A repository with another in `inner`, as a submodule is.
 fn with_inner() -> Repo {
     let repo = base();
@@ -44,13 +55,7 @@ fn a_folder_that_became_a_link_to_itself_has_no_files() {
 #[test]
 fn a_folder_that_the_sparse_index_names_as_a_whole_differs_from_an_unborn_head() {
     let repo = base();
-    repo.git([
-        "sparse-checkout",
-        "set",
-        "--cone",
-        "--sparse-index",
-        "other",
-    ]);
+    only_other(&repo);
     repo.git(["checkout", "-q", "--orphan", "young"]);
     let look = agreed(&repo);
     let paths: Vec<&str> = look
@@ -118,13 +123,7 @@ fn names_beside_a_folder_that_the_sparse_index_names_as_a_whole() {
     repo.write("dir.", "2\n");
     repo.write("other/.gitignore", "*.log\n");
     repo.commit();
-    repo.git([
-        "sparse-checkout",
-        "set",
-        "--cone",
-        "--sparse-index",
-        "other",
-    ]);
+    only_other(&repo);
     repo.remove("dir-");
     repo.remove("dir.");
     let look = agreed(&repo);
@@ -287,13 +286,7 @@ fn a_link_in_the_place_of_flagged_rules_holds_none() {
 #[test]
 fn a_folder_of_the_sparse_index_beside_what_is_in_it() {
     let repo = base();
-    repo.git([
-        "sparse-checkout",
-        "set",
-        "--cone",
-        "--sparse-index",
-        "other",
-    ]);
+    only_other(&repo);
     let blob = repo.git(["rev-parse", "HEAD:dir/b.txt"]);
     let index = std::fs::read(repo.own("index")).unwrap();
     std::fs::write(
@@ -310,13 +303,7 @@ fn a_folder_of_the_sparse_index_beside_what_is_in_it() {
 #[test]
 fn a_folder_of_the_sparse_index_whose_tree_names_a_path_twice() {
     let repo = base();
-    repo.git([
-        "sparse-checkout",
-        "set",
-        "--cone",
-        "--sparse-index",
-        "other",
-    ]);
+    only_other(&repo);
     let blob = repo.git(["rev-parse", "HEAD:dir/b.txt"]);
     let twice = ("100644", "b.txt", blob.trim());
     let folder = tree(&repo, &[twice, twice]);

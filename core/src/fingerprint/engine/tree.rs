@@ -8,8 +8,7 @@ use super::content::{Id, Reader};
 use super::index::{Child, Index, flag, join};
 use super::objects::Objects;
 use super::{Addition, Ctx, Leaf, Override, Stop};
-use crate::fingerprint::program::named_twice;
-use crate::fingerprint::scan::{self, Deviations, Tracked};
+use crate::fingerprint::scan::{self, Deviations, Tracked, named_twice};
 
 const TREE: u32 = 0o040_000;
 
