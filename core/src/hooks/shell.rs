@@ -288,7 +288,10 @@ mod tests {
         };
         put("git-takeup", "#!/bin/sh\necho called >&9\n");
         let script = put("script", script);
+        // Scripts ask for variables, and `CI` is set where tests like to run.
         let output = std::process::Command::new("sh")
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .args(["-c", "exec 9>&1 >/dev/null; PATH=$1:$PATH; . \"$2\"", "sh"])
             .args([folder.path(), &script])
             .stderr(std::process::Stdio::null())

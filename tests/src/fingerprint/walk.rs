@@ -260,9 +260,12 @@ impl Walk {
         self.tally.judged += 1;
         // What git remarks on a name of two lines is taken for a shortfall: rather that than one that is overheard.
         looks.retain(|(name, look)| {
-            let why = look.record.incomplete.as_ref();
-            let by_git = *name == "git" || look.fallback.is_some();
-            !by_git || !why.is_some_and(|why| why.ends_with("new"))
+            let Some(why) = &look.record.incomplete else {
+                return true;
+            };
+            // A repository inside is looked at by git alone at times, whatever looks at the one around it.
+            let by_git = *name == "git" || look.fallback.is_some() || why.contains("git ");
+            !by_git || !why.ends_with("new")
         });
         let mut problems = String::new();
         let mut drifted = false;

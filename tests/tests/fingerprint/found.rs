@@ -1,6 +1,7 @@
 //! Every difference that a random walk ever found, as small as it could be made.
 use std::path::Path;
 
+use takeup_core::fingerprint::DeviationKind;
 use takeup_core::ids::Fingerprint;
 use takeup_tests::fingerprint::judge;
 use takeup_tests::fingerprint::repo::Repo;
@@ -134,6 +135,38 @@ fn names_beside_a_folder_that_the_sparse_index_names_as_a_whole() {
         .map(|deviation| deviation.staged)
         .collect();
     assert_eq!(staged, [false, false], "{:?}", look.record.deviations);
+}
+
+#[test]
+fn a_folder_that_the_sparse_index_names_as_a_whole_behind_a_link() {
+    let repo = base();
+    repo.write("far/c.txt", "1");
+    repo.commit();
+    repo.git([
+        "sparse-checkout",
+        "set",
+        "--cone",
+        "--sparse-index",
+        "dir/near",
+    ]);
+    repo.remove("dir");
+    repo.link("far", "dir");
+    let look = agreed(&repo);
+    let said: Vec<_> = look
+        .record
+        .deviations
+        .iter()
+        .map(|one| (one.path.as_str(), one.kind, one.staged))
+        .collect();
+    let expected = [
+        ("dir", DeviationKind::Untracked, false),
+        ("dir/b.txt", DeviationKind::Deleted, false),
+        ("dir/deep/c.txt", DeviationKind::Hidden, false),
+    ];
+    assert_eq!(said, expected);
+    // What HEAD has and that folder has not is staged as before.
+    repo.git(["rm", "-q", "--sparse", "--cached", "dir/deep/c.txt"]);
+    agreed(&repo);
 }
 
 #[test]

@@ -434,7 +434,7 @@ impl<'a, 'c> Trees<'a, 'c> {
                     leaf: leaf.clone(),
                     flagged: true,
                 }),
-                Some(_) | None => self.tracked(&path)?,
+                Some(_) | None => self.tracked(&path, objects)?,
             };
             deviations.judge(&path, a.is_some(), disk, tracked.as_ref());
         }
@@ -489,10 +489,10 @@ impl<'a, 'c> Trees<'a, 'c> {
     }
 
     /// Tells how the index knows a path.
-    fn tracked(&self, path: &[u8]) -> Result<Option<Tracked>, Stop> {
+    fn tracked(&self, path: &[u8], objects: &mut Objects<'_>) -> Result<Option<Tracked>, Stop> {
         let index = self.ctx.index;
         let Some(at) = index.find(path) else {
-            return Ok(None);
+            return self.tracked_by_folder(path, objects);
         };
         let Some(entry) = index.entries.get(at) else {
             return Ok(None);
@@ -506,6 +506,46 @@ impl<'a, 'c> Trees<'a, 'c> {
                 oid: Id::of(index.id(entry)).oid(self.ctx.hash_len)?,
             },
             flagged: entry.flags & (flag::ASSUMED | flag::SKIPPED) != 0,
+        }))
+    }
+
+    /// Tells how the index knows a path by naming a folder above it as a whole.
+    fn tracked_by_folder(
+        &self,
+        path: &[u8],
+        objects: &mut Objects<'_>,
+    ) -> Result<Option<Tracked>, Stop> {
+        let index = self.ctx.index;
+        if !index.sparse {
+            return Ok(None);
+        }
+        let named = memchr::memchr_iter(b'/', path).find_map(|slash| {
+            let entry = index.entries.get(index.find(path.get(..=slash)?)?)?;
+            Some((entry, path.get(slash + 1..)?))
+        });
+        let Some((folder, below)) = named else {
+            return Ok(None);
+        };
+        let mut held = (TREE, Id::of(index.id(folder)));
+        for part in below.split(|byte| *byte == b'/') {
+            let (mode, folder) = held;
+            if mode != TREE {
+                return Ok(None);
+            }
+            // Of a name that a damaged tree holds twice, the last counts.
+            let entries = objects.tree(&folder)?;
+            let Some((mode, _, id)) = entries.into_iter().rfind(|(_, name, _)| name == part) else {
+                return Ok(None);
+            };
+            held = (mode, id);
+        }
+        let (mode, id) = held;
+        Ok((mode != TREE).then_some(Tracked::Merged {
+            leaf: scan::Leaf {
+                mode,
+                oid: id.oid(self.ctx.hash_len)?,
+            },
+            flagged: true,
         }))
     }
 }
