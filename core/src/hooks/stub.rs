@@ -155,6 +155,10 @@ fn bears_insertion(script: &[u8]) -> bool {
     if script.contains(&b'\r') || !is_shell(script) || script.trim().is_empty() {
         return false;
     }
+    // Taken out of it again, our text would leave what a file of ours alone leaves.
+    if is_empty_file(script) {
+        return false;
+    }
     if script.starts_with(b"#!") && !script.contains(&b'\n') {
         return false;
     }
@@ -418,6 +422,7 @@ mod tests {
             b"#!/bin/sh\r\necho\r\n",
             b"\x7fELF\0\0",
             b"#!/bin/sh",
+            b"#!/bin/sh\n",
             b"",
         ] {
             assert_eq!(inserted(script, "post-commit", Path::new("/x")), None);

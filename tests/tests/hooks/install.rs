@@ -36,6 +36,8 @@ fn hooks_that_are_there_go_on_running_as_they_did() {
     script(&hooks.join("post-checkout"), "#!/bin/sh\nexit 7\n");
     // Not executable: git passes it by, and so do we.
     fs::write(hooks.join("post-merge"), "#!/bin/sh\necho never\n").unwrap();
+    // Without a command in it: what a file of ours alone would leave looks the same.
+    script(&hooks.join("post-applypatch"), "#!/bin/sh\n");
     let before = whole(&hooks);
 
     let dry = scratch
