@@ -3,7 +3,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::git::{git_dir_of, lock_of, worktrees};
-use super::tokens::{Tokens, worktree_token};
+use super::tokens::{Tokens, holds_token, worktree_token};
 use super::{Place, RepositoryError};
 use crate::files::FileError;
 use crate::identity::PlaceRecord;
@@ -47,7 +47,7 @@ pub fn whereabouts(
         Ok(there) if (there.dev(), there.ino()) == (here.dev(), here.ino()) => {
             return Ok(Whereabouts::Same);
         }
-        Ok(_) if holds(&old, &recorded.worktree_id) => return Ok(Whereabouts::Copied),
+        Ok(_) if may_hold(&old, &recorded.worktree_id) => return Ok(Whereabouts::Copied),
         Err(error)
             if !matches!(
                 error.kind(),
@@ -67,9 +67,12 @@ pub fn whereabouts(
     })
 }
 
-/// Tells whether the folder is a work tree with that token.
-fn holds(root: &Path, id: &WorktreeId) -> bool {
-    git_dir_of(root).is_some_and(|git_dir| worktree_token(&git_dir).as_ref() == Some(id))
+/// Tells whether the folder is a work tree with that token, or cannot be shown to be none.
+fn may_hold(root: &Path, id: &WorktreeId) -> bool {
+    match std::fs::metadata(root.join(".git")) {
+        Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
+        Ok(_) => git_dir_of(root).is_some_and(|git_dir| holds_token(&git_dir, id) != Some(false)),
+    }
 }
 
 /// Tells whether another work tree of this repository has that token and still exists.

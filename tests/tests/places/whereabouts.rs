@@ -142,6 +142,45 @@ fn a_work_tree_that_was_made_anew_in_its_place_takes_its_tasks_over_on_request()
     );
 }
 
+/// What is closed to whoever asks is not gone.
+#[test]
+fn an_original_that_cannot_be_looked_into_is_still_there() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::process::CommandExt as _;
+    let scratch = Scratch::new(PROGRAM);
+    leave(&scratch, &scratch.repo(), "task", "s1");
+    let copied = scratch.path().join("copied");
+    copy(&scratch.repo(), &copied);
+    let root = rustix::process::getuid().is_root();
+    if root {
+        let given = Command::new("chown")
+            .args(["-R", "65534"])
+            .arg(scratch.path())
+            .status();
+        assert!(given.unwrap().success());
+    }
+    let reasons = |mode: u32, closed: &Path| {
+        let open = fs::metadata(closed).unwrap().permissions();
+        fs::set_permissions(closed, fs::Permissions::from_mode(mode)).unwrap();
+        let mut command = scratch.program_in(&copied);
+        command.args(["inspect", "--json"]);
+        if root {
+            command.uid(65_534);
+        }
+        let ran = takeup_tests::Ran::of(command.output().unwrap());
+        fs::set_permissions(closed, open).unwrap();
+        ran.json()["data"]["candidates"][0]["reasons"].to_string()
+    };
+    for closed in [
+        scratch.repo(),
+        scratch.repo().join(".git"),
+        scratch.repo().join(".git/takeup"),
+    ] {
+        let said = reasons(0o000, &closed);
+        assert!(said.contains("still exists"), "{closed:?}: {said}");
+    }
+}
+
 /// The copy of a linked work tree shares the ledger with the original.
 #[test]
 fn nothing_is_recorded_for_the_original_from_its_copy() {
