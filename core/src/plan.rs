@@ -30,6 +30,36 @@ use crate::evidence::{Evidence, EvidenceSource};
 use crate::ids::Fingerprint;
 use crate::redact;
 
+impl Check {
+    /// Tells whether a command given as words, and run without a shell, is what the shell would make of this line. Never so
+    /// where the shell does more with the line than split it at its blanks and quotes (POSIX, Shell Command Language, 2.2
+    /// to 2.6): `echo a; false` is no call of `echo`.
+    pub fn is_run_by(&self, words: &[String]) -> bool {
+        is_words_alone(&self.command)
+            && shlex::split(&self.command).is_some_and(|split| split == words)
+    }
+}
+
+/// Tells whether a line is words and quotes alone.
+fn is_words_alone(line: &str) -> bool {
+    let mut open = None;
+    let quoted = line.chars().all(|c| match (open, c) {
+        (Some(quote), _) if quote == c => {
+            open = None;
+            true
+        }
+        (Some('"'), '$' | '`' | '\\') => false,
+        (Some(_), _) => true,
+        (None, '\'' | '"') => {
+            open = Some(c);
+            true
+        }
+        (None, c) => !";&|<>()$`\\*?[]{}#~!\n\r".contains(c),
+    });
+    let first = line.split_whitespace().next();
+    quoted && open.is_none() && first.is_some_and(|first| !first.contains('='))
+}
+
 /// Where a check stands for the present content.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -230,5 +260,48 @@ mod tests {
             .0,
             Proof::Fresh
         );
+    }
+
+    /// The judge is the shell: what a program sees whom it is asked to start so.
+    #[test]
+    fn words_are_a_line_only_where_the_shell_starts_the_same() {
+        let check = |command: &str| Check {
+            command: command.to_owned(),
+            source: "person".to_owned(),
+            must_fail: None,
+        };
+        for (line, same) in [
+            ("printf %s, one two", true),
+            ("  printf '%s,'  \"one two\" ''", true),
+            ("printf %s, 'a;b|c$d*' \"e'f;\" x=y", true),
+            ("printf %s, a; false", false),
+            ("printf %s, a && false", false),
+            ("printf %s, a > /dev/null", false),
+            ("printf %s, \"$HOME\"", false),
+            ("printf %s, $HOME", false),
+            ("printf %s, /*", false),
+            ("printf %s, \"a\\\\b\"", false),
+            ("printf %s, a # b", false),
+            ("x=y printf %s, a", false),
+            ("printf %s, a\nfalse", false),
+        ] {
+            let words = shlex::split(line).unwrap();
+            assert_eq!(check(line).is_run_by(&words), same, "{line}");
+            if same {
+                let output = |command: &mut std::process::Command| {
+                    let output = command.output().unwrap();
+                    (output.status.success(), output.stdout)
+                };
+                let mut by_shell = std::process::Command::new("sh");
+                let mut by_words = std::process::Command::new(&words[0]);
+                assert_eq!(
+                    output(by_shell.args(["-c", line])),
+                    output(by_words.args(&words[1..])),
+                    "{line}"
+                );
+            }
+        }
+        let other = ["printf".to_owned(), "other".to_owned()];
+        assert!(!check("printf %s").is_run_by(&other));
     }
 }

@@ -211,14 +211,12 @@ pub(super) fn by_words(plan: &Plan, words: Vec<OsString>) -> Chosen {
     {
         return by_shell(check);
     }
-    let line = shell(texts.iter().map(String::as_str));
+    // No word of a command line holds a zero byte.
+    let line = shlex::try_join(texts.iter().map(String::as_str)).unwrap_or_default();
     let check = plan
         .checks
         .iter()
-        .find(|check| {
-            check.command == line
-                || shlex::split(&check.command).is_some_and(|split| split == texts)
-        })
+        .find(|check| check.command == line || check.is_run_by(&texts))
         .cloned();
     let line = check.as_ref().map_or(line, |check| check.command.clone());
     (words, line, check)
