@@ -1,4 +1,6 @@
 //! The records of a task and of the sessions that hold it (the task identity of OpenCode++).
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -129,10 +131,108 @@ pub struct SessionRecord {
     /// Its first prompt, masked and cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
+    /// What it left in other work trees before it went on in this one, the last one last, at most
+    /// [`SessionRecord::LEFT`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<Left>,
     /// When it was first heard of.
     pub created_at: Time,
     /// The last record.
     pub updated_at: Time,
+}
+
+/// What a session left in a work tree before it went on in another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Left {
+    /// Where.
+    pub place: PlaceRecord,
+    /// What was there at the last record.
+    pub latest: Option<Recorded>,
+    /// When its last turn or call there began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acted_at: Option<Time>,
+    /// The last record there.
+    pub updated_at: Time,
+}
+
+impl Left {
+    /// Tells whether anything may be left: changes that are in no commit, or a turn after the last look.
+    fn is_something(&self) -> bool {
+        let Some(latest) = &self.latest else {
+            return self.acted_at.is_some();
+        };
+        let tree = &latest.tree;
+        let clean = tree.deviations.is_empty()
+            && tree.deviations_left_out == 0
+            && tree.incomplete.is_none();
+        !clean || self.acted_at.is_some_and(|at| at > latest.provenance.at)
+    }
+}
+
+impl SessionRecord {
+    /// How many work trees are remembered besides the one that the session works in.
+    pub const LEFT: usize = 8;
+
+    /// Goes on in a place. What was recorded in another work tree says nothing of this one, and stays with that.
+    pub fn go_on_in(&mut self, place: PlaceRecord) {
+        let before = std::mem::replace(&mut self.place, place);
+        if before.worktree_id == self.place.worktree_id {
+            return;
+        }
+        let there = Left {
+            place: before,
+            latest: self.latest.take(),
+            acted_at: self.acted_at.take(),
+            updated_at: self.updated_at,
+        };
+        if let Some(at) = self
+            .left
+            .iter()
+            .position(|left| left.place.worktree_id == self.place.worktree_id)
+        {
+            let back = self.left.remove(at);
+            (self.latest, self.acted_at) = (back.latest, back.acted_at);
+        }
+        if there.is_something() {
+            self.left.push(there);
+            let beyond = self.left.len().saturating_sub(Self::LEFT);
+            self.left.drain(..beyond);
+        }
+    }
+
+    /// Returns the record as it is for a work tree: what was left in it, where the session went on in another. `None` where
+    /// nothing is known of it there. Calls without an answer are told where the session is.
+    pub fn seen_in(&self, is_there: impl Fn(&PlaceRecord) -> bool) -> Option<Cow<'_, Self>> {
+        if is_there(&self.place) {
+            return Some(Cow::Borrowed(self));
+        }
+        let left = self.left.iter().find(|left| is_there(&left.place))?;
+        Some(Cow::Owned(Self {
+            place: left.place.clone(),
+            latest: left.latest.clone(),
+            acted_at: left.acted_at,
+            updated_at: left.updated_at,
+            open_effects: Vec::new(),
+            left: Vec::new(),
+            ..self.clone()
+        }))
+    }
+
+    /// Lists every place it worked in.
+    pub fn places(&self) -> impl Iterator<Item = &PlaceRecord> {
+        std::iter::once(&self.place).chain(self.left.iter().map(|left| &left.place))
+    }
+
+    /// Ties it to other places: `to` is asked for each.
+    #[must_use]
+    pub fn tied(mut self, to: impl Fn(&PlaceRecord) -> PlaceRecord) -> Self {
+        self.place = to(&self.place);
+        for left in &mut self.left {
+            left.place = to(&left.place);
+        }
+        self
+    }
 }
 
 /// The record of one task in one session. A task is a chain of these, linked by `resumed_to`.

@@ -1,16 +1,18 @@
 //! Candidates: every identity there is a word of, each with its verdict, here and now.
+use std::borrow::Cow;
+
 use sha2::{Digest as _, Sha256};
 
 use super::candidate::{Candidate, IdentityView, ReasonView, RecordView, Source};
 use super::prove::{CheckView, proofs};
-use super::recorded::{identities, is_beside_tasks, liveness_here};
+use super::recorded::{identities, is_beside_tasks, liveness_here, seen_here};
 use super::select::names;
 use super::views::next_of;
 use super::{Caller, Engine, EngineError, Site, changes};
 use crate::agent::{ForeignTask, Session, SessionQuery};
 use crate::boundary::Boundary;
 use crate::fingerprint::{Look, TreeRecord};
-use crate::identity::{Identity, OpenEffect, Recorded};
+use crate::identity::{Identity, OpenEffect, Recorded, SessionRecord};
 use crate::ids::{AgentId, Fingerprint, SessionRef, TaskId};
 use crate::issue::Issue;
 use crate::ledger::{Ledger, TaskEntry, View};
@@ -119,9 +121,11 @@ impl<'a> Gatherer<'a> {
             let unfinished = session.interruption.is_some();
             let at_work = matches!(session.liveness, Liveness::Live { .. });
             let counts = (unfinished || at_work) && !session.helper;
+            let tasks = identities(&view.state, &session.session)
+                .filter(|identity| self.site.is_here(&identity.place));
             let told = !is_beside_tasks(
-                &view.state,
-                &session.session,
+                tasks,
+                self.recorded(view, session).as_deref(),
                 &session.open_effects,
                 session.updated_at,
             ) || self
@@ -264,9 +268,16 @@ impl<'a> Gatherer<'a> {
         Ok(candidate)
     }
 
+    /// Returns what hooks recorded of a session: of this work tree, else of the one it works in.
+    fn recorded<'v>(&self, view: &'v View, session: &Session) -> Option<Cow<'v, SessionRecord>> {
+        let record = view.state.session(&session.session)?;
+        seen_here(self.site, record).or(Some(Cow::Borrowed(record)))
+    }
+
     /// Judges a session that no task of the ledger knows: by what our hook recorded, else by the agent's own snapshot.
     fn of_session(&self, view: &View, session: &Session) -> Result<Candidate, EngineError> {
-        let recorded = view.state.session(&session.session);
+        let recorded = self.recorded(view, session);
+        let recorded = recorded.as_deref();
         // The agent's store knows a folder; what our hook recorded knows whether it is still the same place.
         let whereabouts = recorded.map_or(Ok(Whereabouts::Same), |record| {
             self.site.whereabouts(&record.place)

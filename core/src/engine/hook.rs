@@ -82,10 +82,11 @@ fn record_event(engine: &Engine<'_>, site: &Site, said: &HookEvent) -> Result<()
             open_effects: Vec::new(),
             acted_at: None,
             prompt: None,
+            left: Vec::new(),
             created_at: at,
             updated_at: at,
         });
-        session.place.clone_from(&place);
+        session.go_on_in(place.clone());
         let told = session.process.clone();
         let speaking = |known: Option<&ProcessIdentity>| Caller {
             process_named: speaks_for(engine, said, &caller, known, told.as_ref()),

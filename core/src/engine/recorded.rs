@@ -1,4 +1,5 @@
 //! Sessions that only the ledger knows: their agents keep no store that is read.
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::select::names;
@@ -36,17 +37,33 @@ pub fn recorded_sessions(engine: &Engine<'_>, everywhere: bool) -> Found<Session
     let state = &site.view.state;
     let holders = holders(state);
     let records = state.sessions.iter().chain(&holders);
-    let sessions = records.filter(|record| everywhere || site.is_here(&record.place));
+    let sessions = records.filter_map(|record| {
+        if everywhere {
+            Some(Cow::Borrowed(record))
+        } else {
+            seen_here(&site, record)
+        }
+    });
     Found {
         items: listed(engine, state, sessions),
         issues: site.view.issues.clone(),
     }
 }
 
+/// Returns the record of a session as it is for this work tree.
+pub(super) fn seen_here<'a>(
+    site: &Site,
+    record: &'a SessionRecord,
+) -> Option<Cow<'a, SessionRecord>> {
+    record.seen_in(|place| site.is_here(place))
+}
+
 /// Finds the place that a session left something in, where that is another than this one.
 pub(super) fn left_elsewhere(site: &Site, state: &State, named: &str) -> Option<Elsewhere> {
     let mut records = state.sessions.iter().filter(|record| {
-        names(named, &record.session) && !site.is_here(&record.place) && leaves_more(state, record)
+        names(named, &record.session)
+            && seen_here(site, record).is_none()
+            && leaves_more(state, record)
     });
     let record = records.next()?;
     let whereabouts = site.whereabouts(&record.place).ok()?;
@@ -65,7 +82,7 @@ pub(super) fn beside_tasks(engine: &Engine<'_>, site: &Site) -> Vec<Session> {
     let here = state
         .sessions
         .iter()
-        .filter(|record| site.is_here(&record.place));
+        .filter_map(|record| seen_here(site, record));
     let sessions = here.filter(|record| leaves_more(state, record));
     listed(engine, state, sessions)
 }
@@ -101,6 +118,7 @@ fn holders(state: &State) -> Vec<SessionRecord> {
         open_effects: identity.open_effects.clone(),
         acted_at: None,
         prompt: Some(title.to_owned()),
+        left: Vec::new(),
         created_at: identity.created_at,
         updated_at: identity.updated_at,
     };
@@ -110,12 +128,12 @@ fn holders(state: &State) -> Vec<SessionRecord> {
 fn listed<'a>(
     engine: &Engine<'_>,
     state: &State,
-    records: impl Iterator<Item = &'a SessionRecord>,
+    records: impl Iterator<Item = Cow<'a, SessionRecord>>,
 ) -> Vec<Session> {
     let person = AgentId::person();
     let mut found: Vec<Session> = records
         .filter(|record| record.session.agent != person)
-        .map(|record| session_of(engine, state, record))
+        .map(|record| session_of(engine, state, &record))
         .collect();
     found.sort_by(|a, b| {
         let by_time = b.updated_at.cmp(&a.updated_at);
@@ -125,9 +143,11 @@ fn listed<'a>(
 }
 
 fn leaves_more(state: &State, record: &SessionRecord) -> bool {
+    let tasks = identities(state, &record.session)
+        .filter(|identity| identity.place.worktree_id == record.place.worktree_id);
     is_beside_tasks(
-        state,
-        &record.session,
+        tasks,
+        Some(record),
         &record.open_effects,
         Some(record.updated_at),
     )
@@ -136,19 +156,19 @@ fn leaves_more(state: &State, record: &SessionRecord) -> bool {
 /// Tells whether something may be left of a session that no task tells of: it never held one, or it went on when the last
 /// of its tasks was closed. It did where a call began since, or a hook of its agent saw other content since. What was given
 /// up or taken up by another is closed without a look, and what comes after may be another's work: there a turn or a call
-/// must have begun as well.
-pub(super) fn is_beside_tasks(
-    state: &State,
-    session: &SessionRef,
+/// must have begun as well. `tasks` are what it holds and held in one work tree, `seen` what hooks recorded of it there.
+pub(super) fn is_beside_tasks<'a>(
+    tasks: impl Iterator<Item = &'a Identity>,
+    seen: Option<&SessionRecord>,
     open_effects: &[OpenEffect],
     updated_at: Option<Time>,
 ) -> bool {
-    let Some(last) = identities(state, session).max_by_key(|identity| identity.updated_at) else {
+    let tasks: Vec<&Identity> = tasks.collect();
+    let Some(last) = tasks.iter().max_by_key(|identity| identity.updated_at) else {
         return true;
     };
     let since = last.updated_at;
     let began = |effect: &OpenEffect| effect.at.or(updated_at).is_some_and(|at| at > since);
-    let seen = state.session(session);
     let acted = seen.and_then(|record| record.acted_at);
     let went_on = last.status != Status::Abandoned || acted.is_some_and(|at| at > since);
     let changed = seen
@@ -159,7 +179,7 @@ pub(super) fn is_beside_tasks(
             seen.provenance.at > since
                 && left.is_none_or(|left| !left.tree.same_content(&seen.tree))
         });
-    identities(state, session).all(|identity| identity.status.is_closed())
+    tasks.iter().all(|identity| identity.status.is_closed())
         && (changed || open_effects.iter().any(began))
 }
 
@@ -215,7 +235,7 @@ pub(super) fn end(
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         let session = meant(&view.state, named);
         let record = view.state.session(&session);
-        let Some(record) = record.filter(|record| site.is_here(&record.place)) else {
+        let Some(record) = record.filter(|record| seen_here(site, record).is_some()) else {
             return Ok::<_, EngineError>((None, false));
         };
         let ended = SessionRecord {

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::candidate::{Candidate, IdentityView};
 use super::candidates::Gatherer;
+use super::recorded::seen_here;
 use super::start::record;
 use super::views::NextView;
 use super::{
@@ -235,7 +236,8 @@ fn attempt(
     };
     let place = site.place_record()?;
     let recorded = site.view.state.session(&candidate.session());
-    let imported = import::records(engine, recorded, &candidate, &place, at);
+    let recorded = recorded.and_then(|record| seen_here(site, record));
+    let imported = import::records(engine, recorded.as_deref(), &candidate, &place, at);
     let seen = seq_of(view, &task_id);
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         if seq_of(view, &task_id) != seen {

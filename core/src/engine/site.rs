@@ -320,7 +320,7 @@ fn stands_in_place_of_gone(site: &Site) -> bool {
     let identities = state.tasks.values().flat_map(|entry| &entry.identities);
     let mut places = identities
         .map(|identity| &identity.place)
-        .chain(state.sessions.iter().map(|record| &record.place));
+        .chain(state.sessions.iter().flat_map(SessionRecord::places));
     places.any(|place| was_here(site, place))
 }
 
@@ -336,17 +336,18 @@ fn move_here(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
         session: SessionRef::person(),
         pid: std::process::id(),
     };
+    let moves = |place: &PlaceRecord| {
+        lies(site, place, Whereabouts::Relocated)
+            || lies(site, place, Whereabouts::CopyOfGone)
+            || was_here(site, place)
+    };
     // Sessions that hold no task are only where hooks recorded them.
     let sessions: Vec<_> = site
         .view
         .state
         .sessions
         .iter()
-        .filter(|record| {
-            lies(site, &record.place, Whereabouts::Relocated)
-                || lies(site, &record.place, Whereabouts::CopyOfGone)
-                || was_here(site, &record.place)
-        })
+        .filter(|record| record.places().any(moves))
         .map(|record| record.session.clone())
         .collect();
     let relocated: Vec<_> = site
@@ -355,11 +356,7 @@ fn move_here(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
         .tasks
         .values()
         .flat_map(|entry| &entry.identities)
-        .filter(|identity| {
-            is_now(site, identity, Whereabouts::Relocated)
-                || is_now(site, identity, Whereabouts::CopyOfGone)
-                || was_here(site, &identity.place)
-        })
+        .filter(|identity| moves(&identity.place))
         .map(|identity| (identity.task_id.clone(), identity.session.clone()))
         .collect();
     let committed = site
@@ -368,11 +365,17 @@ fn move_here(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
             let sessions = sessions
                 .iter()
                 .filter_map(|session| view.state.session(session))
-                .map(|record| Change::Session {
-                    session: Box::new(SessionRecord {
-                        place: place.clone(),
-                        ..record.clone()
-                    }),
+                .map(|record| {
+                    let tied = |known: &PlaceRecord| {
+                        if moves(known) {
+                            place.clone()
+                        } else {
+                            known.clone()
+                        }
+                    };
+                    Change::Session {
+                        session: Box::new(record.clone().tied(tied)),
+                    }
                 });
             let changes: Vec<Change> = relocated
                 .iter()
@@ -410,7 +413,7 @@ fn leave_behind(engine: &Engine<'_>, site: &Site) -> Result<Option<(usize, usize
     let is_copied = |identity: &Identity| is_brought(&identity.place);
     let sessions = || site.view.state.sessions.iter();
     if !entries().flat_map(|entry| &entry.identities).any(is_copied)
-        && !sessions().any(|record| is_brought(&record.place))
+        && !sessions().any(|record| record.places().any(is_brought))
     {
         return Ok(None);
     }
@@ -462,7 +465,7 @@ fn leave_behind(engine: &Engine<'_>, site: &Site) -> Result<Option<(usize, usize
         .collect();
     // Those of the original are out of sight by themselves: the ledger shows what hooks recorded under its own token.
     let kept_sessions: Vec<_> = sessions()
-        .filter(|record| stays(&record.place))
+        .filter(|record| record.places().any(stays))
         .map(|record| record.session.clone())
         .collect();
     let committed = site
@@ -483,11 +486,17 @@ fn leave_behind(engine: &Engine<'_>, site: &Site) -> Result<Option<(usize, usize
             let sessions = kept_sessions
                 .iter()
                 .filter_map(|session| view.state.session(session))
-                .map(|record| Change::Session {
-                    session: Box::new(SessionRecord {
-                        place: tied(&record.place),
-                        ..record.clone()
-                    }),
+                .map(|record| {
+                    let tied = |known: &PlaceRecord| {
+                        if stays(known) {
+                            tied(known)
+                        } else {
+                            known.clone()
+                        }
+                    };
+                    Change::Session {
+                        session: Box::new(record.clone().tied(tied)),
+                    }
                 });
             changes.extend(sessions);
             let rebound = changes.len();

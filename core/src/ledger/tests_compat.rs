@@ -239,6 +239,7 @@ fn history() -> Vec<Transition> {
         open_effects: open_effects(),
         acted_at: None,
         prompt: Some("go on".to_owned()),
+        left: Vec::new(),
         created_at: at(1),
         updated_at: at(2),
     };

@@ -305,6 +305,85 @@ fn what_is_closed_in_another_work_tree_is_not_unfinished_here() {
     assert!(all.stdout.contains("mismatched-repository"));
 }
 
+/// What it left in the first is still offered there, and says nothing of the second.
+#[test]
+fn a_session_that_goes_on_in_another_work_tree() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    let (here, other) = (scratch.repo(), other_tree(&scratch));
+    let turn = |folder: &Path| {
+        dying(
+            &scratch,
+            folder,
+            "s1",
+            "UserPromptSubmit",
+            ",\"prompt\":\"blue\"",
+        );
+        std::fs::write(folder.join("half.txt"), folder.display().to_string()).unwrap();
+        dying(&scratch, folder, "s1", "Stop", "");
+    };
+    let verdicts = |folder: &Path| -> Vec<String> {
+        candidates(&scratch, folder)
+            .iter()
+            .map(|one| one["verdict"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    dying(&scratch, &here, "s1", "SessionStart", "");
+    turn(&here);
+    // A turn began there, and how it ended was not seen: what was seen here does not stand for it.
+    dying(
+        &scratch,
+        &other,
+        "s1",
+        "UserPromptSubmit",
+        ",\"prompt\":\"red\"",
+    );
+    std::fs::copy(here.join("half.txt"), other.join("half.txt")).unwrap();
+    assert_eq!(verdicts(&here), ["resume-verification"]);
+    assert_eq!(verdicts(&other), ["stale-task"]);
+    turn(&other);
+    assert_eq!(verdicts(&here), ["resume-verification"]);
+    assert_eq!(verdicts(&other), ["resume-verification"]);
+    scratch.write("half.txt", "changed");
+    assert_eq!(verdicts(&here), ["stale-task"]);
+    assert_eq!(verdicts(&other), ["resume-verification"]);
+    for folder in [&here, &other] {
+        let listed = scratch.takeup_in(folder, &["sessions", "--json"]).exits(0);
+        let listed = listed.json();
+        assert_eq!(listed["data"]["sessions"].as_array().unwrap().len(), 1);
+        let cwd = &listed["data"]["sessions"][0]["cwd"];
+        assert_eq!(cwd, folder.to_str().unwrap(), "{listed}");
+    }
+    // It comes back.
+    turn(&here);
+    assert_eq!(verdicts(&here), ["resume-verification"]);
+    assert_eq!(verdicts(&other), ["resume-verification"]);
+    // Taken up in one, it is still left in the other.
+    let take = ["resume", "--from", "s1", "--confirm", "--to", "s2"];
+    scratch.takeup_in(&here, &take).exits(0);
+    assert_eq!(verdicts(&other)[0], "resume-verification");
+    // The move of the repository takes both along.
+    let moved = scratch.path().join("moved");
+    std::fs::rename(&other, &moved).unwrap();
+    scratch.git(&["worktree", "repair", moved.to_str().unwrap()]);
+    assert!(!verdicts(&moved).contains(&"resume-verification".to_owned()));
+    scratch.takeup_in(&moved, &["init", "--moved"]).exits(0);
+    assert_eq!(verdicts(&moved)[0], "resume-verification");
+}
+
+#[test]
+fn a_session_that_did_nothing_before_it_went_on_left_nothing() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    let (here, other) = (scratch.repo(), other_tree(&scratch));
+    dying(&scratch, &here, "s1", "SessionStart", "");
+    for event in ["UserPromptSubmit", "Stop"] {
+        dying(&scratch, &other, "s1", event, ",\"prompt\":\"blue\"");
+    }
+    assert_eq!(candidates(&scratch, &here), [] as [Value; 0]);
+    assert_eq!(candidates(&scratch, &other).len(), 1);
+}
+
 /// An agent may go into another work tree of its own and end there.
 #[test]
 fn an_end_that_is_said_elsewhere_is_heard() {
