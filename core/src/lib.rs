@@ -3,6 +3,9 @@
 //! The crate knows git, files and processes. It knows no terminal and no agent's format: those live in the `cli` crate
 //! and in the adapter crates. Data takes one way through it: a face calls a function of [`engine`], the engine gathers
 //! facts, a pure rule ([`status::apply`], [`verdict::judge`]) decides, one line is appended to the [`ledger`].
+#[cfg(not(target_os = "linux"))]
+compile_error!("takeup runs on Linux: processes are known from /proc and pidfds");
+
 pub mod agent;
 pub mod background;
 pub mod boundary;

@@ -5,7 +5,7 @@
 //! signal is ever sent to a number, only to an identity that was looked at again ([`Processes::signal`]).
 //!
 //! # Limitations
-//! - Only Linux can tell ([`system`]); elsewhere every answer is [`ProcessState::Unknown`] with the reason, never a guess.
+//! - Linux alone is known: the table is `/proc`.
 //! - A process of another pid namespace (a container, or the host seen from one) is unknown.
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -20,12 +20,9 @@ use crate::error::{Exit, Explain};
 use crate::time::Time;
 
 pub mod fake;
-#[cfg(target_os = "linux")]
 pub mod linux;
 mod liveness;
 mod session;
-#[cfg(any(test, not(target_os = "linux")))]
-pub mod unknown;
 
 pub use liveness::liveness_of;
 pub use session::{ancestors, session_process};
@@ -199,9 +196,6 @@ pub enum Signalled {
 /// The process table could not be asked, or would not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// This system has no table that can be read.
-    #[error("{0}")]
-    Unsupported(&'static str),
     /// A file of the table cannot be read or does not have the shape it should.
     #[error("cannot read the process table at {}: {source}", path.display())]
     Table {
@@ -225,7 +219,6 @@ pub enum ProcessError {
 impl Explain for ProcessError {
     fn code(&self) -> &'static str {
         match self {
-            Self::Unsupported(_) => "processes-unsupported",
             Self::Table { .. } => "process-table-unreadable",
             Self::Call { .. } => "process-call-failed",
         }
@@ -233,7 +226,6 @@ impl Explain for ProcessError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Unsupported(_) => None,
             Self::Table { .. } => Some("is /proc mounted, and for this pid namespace?".to_owned()),
             Self::Call { .. } => Some(
                 "the process may belong to another user, or the kernel be older than 5.3"
@@ -305,13 +297,6 @@ pub trait Processes {
 }
 
 /// Returns the process table of this machine.
-#[cfg(target_os = "linux")]
 pub fn system() -> linux::LinuxProcesses {
     linux::LinuxProcesses::new()
-}
-
-/// Returns a table that says that it does not know: this system has none that can be read safely.
-#[cfg(not(target_os = "linux"))]
-pub fn system() -> unknown::UnknownProcesses {
-    unknown::UnknownProcesses
 }

@@ -82,8 +82,12 @@ impl FakeProcesses {
     }
 
     fn check(&self) -> Result<(), ProcessError> {
-        self.broken
-            .map_or(Ok(()), |why| Err(ProcessError::Unsupported(why)))
+        self.broken.map_or(Ok(()), |why| {
+            Err(ProcessError::Table {
+                path: "/proc".into(),
+                source: std::io::Error::other(why),
+            })
+        })
     }
 
     fn identity(&self, pid: u32, process: &FakeProcess) -> ProcessIdentity {
@@ -198,10 +202,15 @@ impl Processes for FakeProcesses {
         Ok(Signalled::Sent)
     }
 
-    fn watch(&self, _: &ProcessIdentity) -> Result<Result<OwnedFd, ProcessState>, ProcessError> {
-        Err(ProcessError::Unsupported(
-            "a made-up process cannot be watched",
-        ))
+    fn watch(
+        &self,
+        process: &ProcessIdentity,
+    ) -> Result<Result<OwnedFd, ProcessState>, ProcessError> {
+        Err(ProcessError::Call {
+            what: "watch",
+            pid: process.pid,
+            source: std::io::Error::other("it is made up"),
+        })
     }
 
     fn wait_end(&self, process: &ProcessIdentity, _: Duration) -> Result<bool, ProcessError> {
