@@ -297,7 +297,7 @@ fn finish(
                 continue;
             }
         };
-        add(counters, &look.counters);
+        *counters += &look.counters;
         let Some(fingerprint) = &look.record.fingerprint else {
             let reason = look.record.incomplete.as_deref().unwrap_or("incomplete");
             record.incomplete = Some(if reason == super::MOVING {
@@ -362,14 +362,4 @@ fn finish(
         }
     }
     Ok(young)
-}
-
-const fn add(sum: &mut Counters, more: &Counters) {
-    sum.entries += more.entries;
-    sum.stats += more.stats;
-    sum.directories += more.directories;
-    sum.files_read += more.files_read;
-    sum.bytes_read += more.bytes_read;
-    sum.cache_hits += more.cache_hits;
-    sum.programs += more.programs;
 }

@@ -157,6 +157,18 @@ pub struct Counters {
     pub programs: u64,
 }
 
+impl std::ops::AddAssign<&Self> for Counters {
+    fn add_assign(&mut self, more: &Self) {
+        self.entries += more.entries;
+        self.stats += more.stats;
+        self.directories += more.directories;
+        self.files_read += more.files_read;
+        self.bytes_read += more.bytes_read;
+        self.cache_hits += more.cache_hits;
+        self.programs += more.programs;
+    }
+}
+
 /// A look: the record, and how it was come by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the file or link `name` in `folder`, until its metadata is the same before and after. `meta` is what a look at
-    /// it just said. `Ok(None)` where it is gone or became something else.
+    /// it just said. [`Stop::Moving`] where it is gone or became something else.
     pub(super) fn read(
         &mut self,
         folder: BorrowedFd<'_>,

@@ -57,13 +57,7 @@ impl Found {
         self.headless.append(&mut other.headless);
         self.young |= other.young;
         self.outs.append(&mut other.outs);
-        let (sum, more) = (&mut self.counters, &other.counters);
-        sum.stats += more.stats;
-        sum.directories += more.directories;
-        sum.files_read += more.files_read;
-        sum.bytes_read += more.bytes_read;
-        sum.cache_hits += more.cache_hits;
-        sum.programs += more.programs;
+        self.counters += &other.counters;
     }
 }
 
