@@ -12,7 +12,7 @@ use crate::ids::{AgentId, Fingerprint, ReviewId, SessionId, SessionRef, TaskId};
 use crate::integration::{EditPlan, IntegrationState, Scope};
 use crate::issue::Issue;
 use crate::process::{Liveness, LivenessKind, ProcessIdentity};
-use crate::repository::Place;
+use crate::repository::{Place, is_there};
 use crate::review::Review;
 use crate::status::Status;
 use crate::time::Time;
@@ -211,6 +211,20 @@ pub struct Session {
     pub snapshot_after: Option<String>,
     /// What was recovered that the agent itself cannot load, in words.
     pub recovered: Vec<String>,
+}
+
+impl Session {
+    /// Says why the tree that the agent recorded is not known to be what was left in this work tree. Looks for the session's folder.
+    pub fn snapshot_doubt(&self) -> Option<String> {
+        if let Some(after) = &self.snapshot_after {
+            return Some(format!("the agent recorded no content after {after}"));
+        }
+        let there = self.cwd.as_deref().is_some_and(is_there);
+        (!there).then(|| {
+            "the folder it worked in is not there, so nothing says in which work tree that was"
+                .to_owned()
+        })
+    }
 }
 
 /// Why a session is unfinished.

@@ -14,6 +14,7 @@
 //!   subfolder does not name a part of the tree.
 mod config;
 mod environment;
+mod folders;
 mod git;
 pub(crate) mod guard;
 mod libgit2;
@@ -29,6 +30,7 @@ pub use self::config::{ConfigEntry, ConfigScope, config_key};
 pub use self::environment::{
     LOCAL_VARIABLES, clean_environment, clean_git_environment, find_program,
 };
+pub use self::folders::{Folders, is_there};
 pub use self::git::{
     ChangedPath, CommitLine, Git, Head, LastMove, Listed, ObjectFormat, Operation, PathChange,
     Worktree, is_beside, last_move, last_moves, real_id, worktrees,

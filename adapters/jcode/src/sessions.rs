@@ -9,6 +9,7 @@ use takeup_core::identity::OpenEffect;
 use takeup_core::ids::{AgentId, SessionId, SessionRef};
 use takeup_core::issue::{Issue, IssueKind};
 use takeup_core::process::{Liveness, LivenessKind};
+use takeup_core::repository::Folders;
 use takeup_core::time::Time;
 
 use crate::alive::{Answer, Marker, Signs, judge, time};
@@ -109,14 +110,14 @@ impl Source<'_> {
         }
         let mut judged = self.judge_all(briefs, &markers);
         if let Some(root) = &query.root {
-            let mut places = Places::new(root);
+            let mut here = Folders::of(root);
             judged.retain_mut(|judged| {
                 let folder = judged.brief.meta.working_dir.as_deref();
                 if folder.is_none() {
                     // It may belong here: what is damaged about it is said in every place.
                     found.issues.append(&mut judged.brief.issues);
                 }
-                places.hold(folder)
+                folder.is_some_and(|folder| here.hold(Path::new(folder)))
             });
         }
         judged.retain(|judged| is_listed(judged) && judged.may_be(query));
@@ -364,43 +365,6 @@ fn time_of_id(key: &Key) -> Option<Time> {
         .split('_')
         .find(|part| part.len() == 13 && part.bytes().all(|byte| byte.is_ascii_digit()))?;
     digits.parse().ok().map(Time::from_millis)
-}
-
-/// Tells which folders belong to one work tree.
-pub(crate) struct Places {
-    root: PathBuf,
-    known: HashMap<String, bool>,
-}
-
-impl Places {
-    pub(crate) fn new(root: &Path) -> Self {
-        Self {
-            root: std::fs::canonicalize(root).unwrap_or_else(|_| root.to_path_buf()),
-            known: HashMap::new(),
-        }
-    }
-
-    /// Tells whether a session of that folder belongs here: the folder is the root or below it, and no other work tree
-    /// stands between. A folder that is gone is compared by its name.
-    pub(crate) fn hold(&mut self, folder: Option<&str>) -> bool {
-        let Some(folder) = folder else { return false };
-        if let Some(known) = self.known.get(folder) {
-            return *known;
-        }
-        let path = Path::new(folder);
-        let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-        let plain = !real
-            .components()
-            .any(|part| matches!(part, std::path::Component::ParentDir));
-        let holds = plain
-            && real.starts_with(&self.root)
-            && !real
-                .ancestors()
-                .take_while(|above| *above != self.root)
-                .any(|above| std::fs::symlink_metadata(above.join(".git")).is_ok());
-        self.known.insert(folder.to_owned(), holds);
-        holds
-    }
 }
 
 /// Returns the last turns for a preview, oldest first. What no person is shown in jcode is left out.

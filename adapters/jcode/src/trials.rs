@@ -493,26 +493,6 @@ fn a_home_that_cannot_be_written_is_read() {
     modes(0o755);
 }
 
-#[test]
-fn only_sessions_of_the_work_tree_are_listed_for_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().join("repo");
-    let inner = root.join("wt");
-    std::fs::create_dir_all(root.join("src")).unwrap();
-    std::fs::create_dir_all(&inner).unwrap();
-    put(&inner.join(".git"), b"gitdir: elsewhere\n");
-    std::os::unix::fs::symlink(&root, folder.path().join("link")).unwrap();
-    let mut places = crate::sessions::Places::new(&root);
-    let mut hold = |path: &Path| places.hold(path.to_str());
-    assert!(hold(&root) && hold(&root.join("src")) && hold(&folder.path().join("link")));
-    assert!(hold(&root.join("gone/since")), "by its name");
-    assert!(!hold(&inner), "another work tree");
-    assert!(!hold(&folder.path().join("repo2")));
-    assert!(!hold(folder.path()));
-    assert!(!hold(&root.join("none/../../repo2")));
-    assert!(!places.hold(None));
-}
-
 /// What is asked for is in the answer, and nothing is read for the rest.
 #[test]
 fn a_question_for_some_gives_all_of_them() {

@@ -1,5 +1,4 @@
 //! Where OpenClaw keeps its things.
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
@@ -114,35 +113,6 @@ fn is_plain(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
-/// Work trees by the folders sessions name, so that ten thousand sessions cost a handful of looks.
-#[derive(Debug, Default)]
-pub(crate) struct Trees {
-    known: BTreeMap<PathBuf, Option<PathBuf>>,
-}
-
-impl Trees {
-    /// Tells whether a folder lies in the work tree `root` (a real path) and in no other one inside it.
-    pub(crate) fn lies_in(&mut self, folder: &Path, root: &Path) -> bool {
-        if !self.known.contains_key(folder) {
-            self.known.insert(folder.to_path_buf(), top_of(folder));
-        }
-        let top = self.known.get(folder).and_then(Option::as_deref);
-        match top {
-            Some(top) => top == root,
-            // The folder is gone, or is in no repository: its name has to do.
-            None => folder.starts_with(root) && !folder.exists(),
-        }
-    }
-}
-
-/// The top of the work tree a folder lies in: the nearest folder upwards with a `.git`.
-fn top_of(folder: &Path) -> Option<PathBuf> {
-    let real = std::fs::canonicalize(folder).ok()?;
-    real.ancestors()
-        .find(|folder| std::fs::symlink_metadata(folder.join(".git")).is_ok())
-        .map(Path::to_path_buf)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,22 +139,5 @@ mod tests {
             home(&custom).map(|home| home.config),
             Some("/s/openclaw.json".into())
         );
-    }
-
-    #[test]
-    fn a_nested_repository_is_another_place() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap();
-        for path in [".git", "src/deep", "nested/.git", "nested/src"] {
-            std::fs::create_dir_all(root.join(path)).unwrap();
-        }
-        std::os::unix::fs::symlink(&root, root.join("link")).unwrap();
-        let mut trees = Trees::default();
-        assert!(trees.lies_in(&root, &root));
-        assert!(trees.lies_in(&root.join("src/deep"), &root));
-        assert!(trees.lies_in(&root.join("link/src"), &root));
-        assert!(trees.lies_in(&root.join("gone/for/good"), &root));
-        assert!(!trees.lies_in(&root.join("nested/src"), &root));
-        assert!(!trees.lies_in(Path::new("/"), &root));
     }
 }

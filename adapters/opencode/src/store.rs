@@ -7,14 +7,16 @@ mod home;
 mod owner;
 mod tree;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use takeup_core::agent::{AgentError, Found, PlanItem, Session, SessionDetail, SessionQuery, Turn};
 use takeup_core::env::Env;
 use takeup_core::ids::{SessionId, SessionRef};
 use takeup_core::issue::{Issue, IssueKind};
 use takeup_core::redact::Masker;
+use takeup_core::repository::Folders;
 use takeup_core::text;
 use takeup_core::time::{Clock, Time};
 
@@ -69,7 +71,7 @@ struct Wanted<'a> {
 
 enum Which<'a> {
     /// Those that work in a place (or anywhere) and are candidates: sub-agents, forks and archived ones are not.
-    Place(Option<&'a Path>),
+    Place(Option<RefCell<Folders>>),
     /// One by id, name, the beginning of its id or a part of its title.
     Name(&'a str),
     /// These.
@@ -78,9 +80,11 @@ enum Which<'a> {
 
 impl Wanted<'_> {
     fn fits(&self, row: &Row) -> bool {
-        match self.which {
-            Which::Place(root) => {
-                row.is_candidate() && root.is_none_or(|root| is_below(&row.directory, root))
+        match &self.which {
+            Which::Place(folders) => {
+                let is_here =
+                    |folders: &RefCell<Folders>| folders.borrow_mut().hold(&row.directory);
+                row.is_candidate() && folders.as_ref().is_none_or(is_here)
             }
             Which::Name(name) => row.fits(name).is_some(),
             Which::These(ids) => ids.contains(&row.id),
@@ -148,14 +152,6 @@ fn mark_newest(rows: &mut [Row]) {
     }
 }
 
-/// Tells whether a folder is the root or inside it, by its text or by where it really is.
-fn is_below(folder: &Path, root: &Path) -> bool {
-    folder.starts_with(root)
-        || folder
-            .canonicalize()
-            .is_ok_and(|real| real.starts_with(root))
-}
-
 /// Reads what is wanted from every store, in the order of [`Wanted::order`], and tells which stores could not be read at all.
 fn rows(env: &Env, wanted: &Wanted<'_>) -> (Found<Row>, Vec<Issue>) {
     let mut found = Found::default();
@@ -191,7 +187,7 @@ pub(crate) fn sessions(env: &Env, query: &SessionQuery, clock: &dyn Clock) -> Fo
     let (found, unread) = rows(
         env,
         &Wanted {
-            which: Which::Place(query.root.as_deref()),
+            which: Which::Place(query.root.as_deref().map(Folders::of).map(RefCell::new)),
             limit: query.limit,
             messages: LOOK_BACK,
         },

@@ -292,14 +292,8 @@ impl<'a> Gatherer<'a> {
         );
         let content = match (latest, &session.snapshot_tree) {
             (None, Some(tree)) if whereabouts == Whereabouts::Same => {
-                session.snapshot_after.as_ref().map_or_else(
-                    || self.content_of_tree(tree),
-                    |after| {
-                        Content::RecordIncomplete(format!(
-                            "the agent recorded no content after {after}"
-                        ))
-                    },
-                )
+                let doubt = session.snapshot_doubt();
+                doubt.map_or_else(|| self.content_of_tree(tree), Content::RecordIncomplete)
             }
             (latest, _) => self.content(whereabouts, latest),
         };

@@ -2,6 +2,7 @@
 mod costs;
 mod hostile;
 mod reviews;
+mod store;
 mod takers;
 
 use std::path::PathBuf;

@@ -7,6 +7,7 @@ use takeup_core::identity::OpenEffect;
 use takeup_core::ids::{AgentId, SessionId, SessionRef};
 use takeup_core::issue::{Issue, IssueKind};
 use takeup_core::process::{Liveness, Processes};
+use takeup_core::repository::Folders;
 use takeup_core::time::Time;
 use takeup_sqlite::{ReadError, lock_owner};
 
@@ -16,13 +17,13 @@ use super::files::{Files, is_migrated};
 use super::owner::{self, Holder};
 use super::shared::{self, Fate, Run, Shared};
 use super::transcript::{End, Tail, active, end_of};
-use crate::home::{Home, Trees};
+use crate::home::Home;
 use crate::text::{masked, one_line, title};
 
 /// Which sessions are wanted.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted<'a> {
-    /// Of this work tree only, a real path.
+    /// Of this work tree only.
     pub(crate) root: Option<PathBuf>,
     /// At most so many; 0 is all.
     pub(crate) limit: usize,
@@ -36,10 +37,7 @@ impl Wanted<'_> {
     /// Sessions as they are asked for in a list.
     pub(crate) fn of(query: &SessionQuery) -> Self {
         Self {
-            root: query
-                .root
-                .as_ref()
-                .map(|root| std::fs::canonicalize(root).unwrap_or_else(|_| root.clone())),
+            root: query.root.clone(),
             limit: query.limit,
             id: None,
             turns: 0,
@@ -84,13 +82,13 @@ pub(crate) fn list(home: &Home, processes: &dyn Processes, wanted: &Wanted<'_>) 
             agents.insert(name.clone(), path.clone());
         }
     }
-    let mut trees = Trees::default();
+    let mut here = wanted.root.as_deref().map(Folders::of);
     for (name, database) in &agents {
         let mut store = Store {
             shared: &shared,
             processes,
             wanted,
-            trees: &mut trees,
+            here: here.as_mut(),
         };
         let of_agent = if is_migrated(database) {
             store.database(database)
@@ -140,7 +138,8 @@ struct Store<'a> {
     shared: &'a Shared,
     processes: &'a dyn Processes,
     wanted: &'a Wanted<'a>,
-    trees: &'a mut Trees,
+    /// The work tree that is asked for.
+    here: Option<&'a mut Folders>,
 }
 
 impl Store<'_> {
@@ -314,10 +313,9 @@ impl Store<'_> {
     }
 
     fn is_here(&mut self, folder: Option<&Path>) -> bool {
-        match (&self.wanted.root, folder) {
-            (None, _) => true,
-            (Some(root), Some(folder)) => self.trees.lies_in(folder, root),
-            (Some(_), None) => false,
+        match &mut self.here {
+            None => true,
+            Some(here) => folder.is_some_and(|folder| here.hold(folder)),
         }
     }
 
