@@ -2,14 +2,15 @@
 mod form;
 mod registry;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use form::{in_form_of, without_mark};
-pub use registry::{
-    Done, IntegrationError, damaged, edited_since, install, planned_removal, uninstall,
-};
+pub use registry::{Done, IntegrationError, damaged, install, planned_removal, uninstall};
 
 use serde::{Deserialize, Serialize};
+
+use crate::env::Env;
+use crate::ids::AgentId;
 
 /// What an installation or removal would change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +21,37 @@ pub struct EditPlan {
     pub notes: Vec<String>,
     /// Folders of ours that a removal takes away where its edits leave them empty, the outermost first.
     pub folders: Vec<PathBuf>,
+    /// Files of ours that stay as they are, since somebody edited them after they were installed.
+    pub left: Vec<PathBuf>,
+}
+
+impl EditPlan {
+    /// Leaves out those files of ours that somebody edited since they were installed, and says so: they are neither
+    /// replaced nor removed. `is_own` tells which files are ours as a whole; of the others only our part is edited.
+    #[must_use]
+    pub fn without_edited(
+        mut self,
+        env: &Env,
+        agent: &AgentId,
+        scope: &Scope,
+        is_own: impl Fn(&Path) -> bool,
+    ) -> Self {
+        let edited = |edit: &Edit| {
+            edit.before.is_some()
+                && is_own(&edit.path)
+                && registry::edited_since(env, agent, scope, edit)
+        };
+        let (left, edits): (Vec<Edit>, Vec<Edit>) = self.edits.into_iter().partition(edited);
+        self.edits = edits;
+        for Edit { path, .. } in left {
+            self.notes.push(format!(
+                "{} was edited since it was installed and is left; remove it to be without your changes",
+                path.display()
+            ));
+            self.left.push(path);
+        }
+        self
+    }
 }
 
 /// One edit of one file. `before` and `after` are the whole content; `None` is "no such file".

@@ -200,3 +200,62 @@ fn errors_come_through() {
     insta::assert_snapshot!("no_repository", stage.shown("inspect.sh", &[], 1));
     insta::assert_snapshot!("usage", stage.shown("inspect.sh", &["--no-such-option"], 2));
 }
+
+/// What somebody changed in the skill is theirs: an uninstall, however often, and an install leave it and say so.
+#[test]
+fn an_edited_file_of_the_skill_stays() {
+    let stage = Stage::new();
+    let scratch = &stage.scratch;
+    let edited = scratch.repo().join(".claude/skills/takeup/SKILL.md");
+    let script = scratch
+        .repo()
+        .join(".agents/skills/takeup/scripts/inspect.sh");
+    for file in [&edited, &script] {
+        let text = std::fs::read_to_string(file).unwrap();
+        std::fs::write(file, format!("{text}# mine\n")).unwrap();
+    }
+    let (before, before_script) = (std::fs::read(&edited), std::fs::read(&script));
+    for words in [
+        &["agents", "uninstall", "skills", "--dry-run"][..],
+        &["agents", "uninstall", "skills"],
+        &["agents", "uninstall", "skills"],
+        &["agents", "install", "skills"],
+        &["agents", "uninstall", "skills"],
+    ] {
+        let told = scratch.takeup(words).exits(0).stdout;
+        assert_eq!(told.matches("is left").count(), 2, "{words:?}: {told}");
+        assert!(!told.contains("changed /"), "{words:?}: {told}");
+        assert_eq!(std::fs::read(&edited).unwrap(), *before.as_ref().unwrap());
+        assert_eq!(
+            std::fs::read(&script).unwrap(),
+            *before_script.as_ref().unwrap()
+        );
+    }
+    let other = scratch.repo().join(".agents/skills/takeup/SKILL.md");
+    assert!(!other.exists(), "what nobody edited is gone");
+    for file in [&edited, &script] {
+        std::fs::remove_file(file).unwrap();
+    }
+    scratch.takeup(&["agents", "uninstall", "skills"]).exits(0);
+    assert!(!scratch.repo().join(".claude").exists());
+    assert!(!scratch.repo().join(".agents").exists());
+}
+
+/// The same for a plugin that is ours as a whole.
+#[test]
+fn an_edited_plugin_stays() {
+    let scratch = Scratch::new(env!("CARGO_BIN_EXE_takeup-under-test"));
+    scratch.takeup(&["agents", "install", "opencode"]).exits(0);
+    let plugin = scratch.repo().join(".opencode/plugins/takeup.js");
+    let mut text = std::fs::read_to_string(&plugin).unwrap();
+    text.push_str("// mine\n");
+    std::fs::write(&plugin, &text).unwrap();
+    for word in ["install", "uninstall", "uninstall"] {
+        let told = scratch
+            .takeup(&["agents", word, "opencode"])
+            .exits(0)
+            .stdout;
+        assert!(told.contains("is left"), "{word}: {told}");
+        assert_eq!(std::fs::read_to_string(&plugin).unwrap(), text, "{word}");
+    }
+}

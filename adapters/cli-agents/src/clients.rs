@@ -42,8 +42,8 @@ pub(crate) enum Shape {
         /// 1 for seconds, 1000 for milliseconds.
         parts: u32,
     },
-    /// A file of our own: `version`, `hooks.EVENT[]` with `type`, `bash`, `timeoutSec`.
-    OwnFile,
+    /// A file beside those of others: `version`, `hooks.EVENT[]` with `type`, `bash`, `timeoutSec`.
+    Flat,
 }
 
 /// What an event means here.
@@ -143,7 +143,7 @@ pub(crate) const CLIENTS: &[Client] = &[
         resume: &["copilot", "--resume={}"],
         user_settings: "hooks/takeup.json",
         project_settings: ".github/hooks/takeup.json",
-        shape: Shape::OwnFile,
+        shape: Shape::Flat,
         events: &[
             ("sessionStart", Meaning::SessionStart),
             ("userPromptSubmitted", Meaning::TurnStart),
@@ -157,6 +157,16 @@ pub(crate) const CLIENTS: &[Client] = &[
         note: None,
     },
 ];
+
+impl Shape {
+    /// The field of a hook that holds its command.
+    pub(crate) const fn command_field(self) -> &'static str {
+        match self {
+            Self::Groups { .. } => "command",
+            Self::Flat => "bash",
+        }
+    }
+}
 
 impl Client {
     /// Returns the client's home, whether it is there or not.

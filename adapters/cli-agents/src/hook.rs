@@ -92,7 +92,7 @@ pub(crate) fn reply(client: &Client, event: &str, notice: &str) -> Option<String
         Shape::Groups { .. } => json!({
             "hookSpecificOutput": { "hookEventName": event, "additionalContext": notice }
         }),
-        Shape::OwnFile => json!({ "additionalContext": notice }),
+        Shape::Flat => json!({ "additionalContext": notice }),
     };
     Some(answer.to_string())
 }

@@ -17,17 +17,17 @@ pub(crate) fn install(client: &Client, env: &Env, scope: &Scope) -> Result<EditP
     let file = present(client, env, scope)?;
     let mut plan = EditPlan::default();
     let after = match client.shape {
-        Shape::Groups { parts } => file.edited(|top| {
+        Shape::Flat if file.text()?.is_none() => new_file(client),
+        Shape::Groups { .. } | Shape::Flat => file.edited(|top| {
             let hooks = object(top, "hooks")?;
             for (event, _) in client.events {
-                let groups = hooks
+                let list = hooks
                     .array_value_or_create(event)
                     .ok_or_else(|| format!("hooks.{event} is no list"))?;
-                put(client, event, parts, &groups);
+                put(client, event, &list);
             }
             Ok(())
         })?,
-        Shape::OwnFile => own_file(client),
     };
     file.put(Some(after), 0o644, &mut plan);
     if let (Some(note), false) = (client.note, plan.edits.is_empty()) {
@@ -43,21 +43,24 @@ pub(crate) fn uninstall(client: &Client, env: &Env, scope: &Scope) -> Result<Edi
     let Some(text) = file.text()? else {
         return Ok(plan);
     };
-    let after = match client.shape {
-        Shape::Groups { .. } if !client.is_ours(&text) => return Ok(plan),
-        Shape::Groups { .. } => Some(file.edited(|top| {
-            take_all(client, top);
-            Ok(())
-        })?),
-        Shape::OwnFile if client.is_ours(&text) => None,
-        Shape::OwnFile => {
-            let note = format!("{} was edited and is left", file.path.display());
-            plan.notes.push(note);
-            return Ok(plan);
-        }
-    };
-    // A file that held nothing but our hooks was made for them.
-    let after = after.filter(|text| text.trim() != "{}");
+    if !client.is_ours(&text) {
+        return Ok(plan);
+    }
+    let mut is_empty = false;
+    let after = file.edited(|top| {
+        take_all(client, top);
+        // A file that held nothing but our hooks was made for them.
+        is_empty = match client.shape {
+            Shape::Groups { .. } => top.properties().is_empty(),
+            Shape::Flat => top.properties().iter().all(|property| {
+                property
+                    .name()
+                    .is_some_and(|name| name.decoded_value().is_ok_and(|name| name == "version"))
+            }),
+        };
+        Ok(())
+    })?;
+    let after = Some(after).filter(|_| !is_empty);
     file.put(after, 0o644, &mut plan);
     Ok(plan)
 }
@@ -101,17 +104,22 @@ fn present(client: &Client, env: &Env, scope: &Scope) -> Result<Present, AgentEr
     match scope {
         Scope::Project { root } => Present::read(root, Path::new(client.project_settings), scope),
         Scope::User => {
-            let home = client.home(env).filter(|home| home.is_dir());
-            let home = home.ok_or_else(|| AgentError::NotInstalled {
+            let missing = |why| AgentError::NotInstalled {
                 agent: client.name,
-                why: format!("there is no ~/{}", client.home_folder),
-            })?;
+                why,
+            };
+            let home = client
+                .home(env)
+                .ok_or_else(|| missing("the user has no home".to_owned()))?;
+            if !home.is_dir() {
+                return Err(missing(format!("there is no {}", home.display())));
+            }
             Present::read(&home, Path::new(client.user_settings), scope)
         }
     }
 }
 
-fn own_file(client: &Client) -> String {
+fn new_file(client: &Client) -> String {
     let mut hooks = serde_json::Map::new();
     for (event, _) in client.events {
         let entry = serde_json::json!([{
@@ -125,34 +133,41 @@ fn own_file(client: &Client) -> String {
     format!("{file:#}\n")
 }
 
-/// Puts our hook into the groups of one event: an older one is replaced where it stands.
-fn put(client: &Client, event: &str, parts: u32, groups: &CstArray) {
+/// Puts our hook into the list of one event: an older one is replaced where it stands.
+fn put(client: &Client, event: &str, list: &CstArray) {
+    let field = client.shape.command_field();
     let command = client.command(event);
     let mut found = false;
-    for hook in hooks_of(groups) {
-        if command_of(&hook).is_some_and(|text| client.is_ours(&text)) {
-            if !found && command_of(&hook).as_deref() != Some(command.as_str()) {
-                hook.get("command")
+    for hook in hooks_of(client, list) {
+        if command_of(client, &hook).is_some_and(|text| client.is_ours(&text)) {
+            if !found && command_of(client, &hook).as_deref() != Some(command.as_str()) {
+                hook.get(field)
                     .map(|property| property.set_value(command.as_str().into()))
                     .unwrap_or_default();
             }
             found = true;
         }
     }
-    if !found {
-        let hook = CstInputValue::Object(vec![
+    if found {
+        return;
+    }
+    let hook = |limit: &str, parts: u32| {
+        CstInputValue::Object(vec![
             ("type".to_owned(), "command".into()),
-            ("command".to_owned(), command.into()),
+            (field.to_owned(), command.as_str().into()),
             (
-                "timeout".to_owned(),
+                limit.to_owned(),
                 CstInputValue::Number((SECONDS * parts).to_string()),
             ),
-        ]);
-        groups.append(CstInputValue::Object(vec![(
+        ])
+    };
+    list.append(match client.shape {
+        Shape::Groups { parts } => CstInputValue::Object(vec![(
             "hooks".to_owned(),
-            CstInputValue::Array(vec![hook]),
-        )]));
-    }
+            CstInputValue::Array(vec![hook("timeout", parts)]),
+        )]),
+        Shape::Flat => hook("timeoutSec", 1),
+    });
 }
 
 fn take_all(client: &Client, top: &CstObject) {
@@ -166,8 +181,8 @@ fn take_all(client: &Client, top: &CstObject) {
         let Some(groups) = event.array_value() else {
             continue;
         };
-        for hook in hooks_of(&groups) {
-            if command_of(&hook).is_some_and(|text| client.is_ours(&text)) {
+        for hook in hooks_of(client, &groups) {
+            if command_of(client, &hook).is_some_and(|text| client.is_ours(&text)) {
                 hook.remove();
             }
         }
@@ -189,19 +204,21 @@ fn take_all(client: &Client, top: &CstObject) {
     }
 }
 
-fn hooks_of(groups: &CstArray) -> Vec<CstObject> {
-    groups
-        .elements()
-        .iter()
-        .filter_map(CstNode::as_object)
-        .filter_map(|group| group.array_value("hooks"))
-        .flat_map(|hooks| hooks.elements())
-        .filter_map(|hook| hook.as_object())
-        .collect()
+fn hooks_of(client: &Client, list: &CstArray) -> Vec<CstObject> {
+    let elements = list.elements();
+    let objects = elements.iter().filter_map(CstNode::as_object);
+    match client.shape {
+        Shape::Groups { .. } => objects
+            .filter_map(|group| group.array_value("hooks"))
+            .flat_map(|hooks| hooks.elements())
+            .filter_map(|hook| hook.as_object())
+            .collect(),
+        Shape::Flat => objects.collect(),
+    }
 }
 
-fn command_of(hook: &CstObject) -> Option<String> {
-    hook.get("command")?
+fn command_of(client: &Client, hook: &CstObject) -> Option<String> {
+    hook.get(client.shape.command_field())?
         .value()?
         .as_string_lit()?
         .decoded_value()

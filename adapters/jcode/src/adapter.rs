@@ -189,11 +189,27 @@ impl Agent for Jcode {
     }
 
     fn install(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
-        crate::integrate::install(&Self::home(env)?, env, scope)
+        let home = Self::home(env)?;
+        let plan = crate::integrate::install(&home, env, scope)?;
+        Ok(crate::integrate::without_edited(
+            plan,
+            &home,
+            env,
+            &self.id(),
+            scope,
+        ))
     }
 
     fn uninstall(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
-        crate::integrate::uninstall(&Self::home(env)?, scope)
+        let home = Self::home(env)?;
+        let plan = crate::integrate::uninstall(&home, scope)?;
+        Ok(crate::integrate::without_edited(
+            plan,
+            &home,
+            env,
+            &self.id(),
+            scope,
+        ))
     }
 
     fn integration(&self, env: &Env, scope: &Scope) -> IntegrationState {

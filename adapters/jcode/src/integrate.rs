@@ -10,6 +10,7 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use takeup_core::agent::AgentError;
 use takeup_core::env::Env;
+use takeup_core::ids::AgentId;
 use takeup_core::integration::{Edit, EditPlan, IntegrationState, Scope, in_form_of};
 use takeup_core::issue::{Issue, IssueKind};
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
@@ -71,7 +72,14 @@ pub(crate) fn install(home: &Home, env: &Env, scope: &Scope) -> Result<EditPlan,
     }
 
     let (path, before) = read(home, Part::Skill)?;
-    push(&mut plan, path, before, Some(SKILL.as_bytes().to_vec()));
+    if before.as_deref().is_some_and(|bytes| !is_our_skill(bytes)) {
+        plan.notes.push(format!(
+            "{} is there and is not takeup's; it is left: move it away and install again",
+            path.display()
+        ));
+    } else {
+        push(&mut plan, path, before, Some(SKILL.as_bytes().to_vec()));
+    }
     if !plan.edits.is_empty() {
         plan.notes.push(
             "a jcode server that runs already has to be started again to see the hooks".to_owned(),
@@ -98,7 +106,7 @@ pub(crate) fn uninstall(home: &Home, scope: &Scope) -> Result<EditPlan, AgentErr
     }
     let (path, before) = read(home, Part::Skill)?;
     if let Some(bytes) = &before {
-        if bytes.starts_with(b"---\nname: takeup\n") {
+        if is_our_skill(bytes) {
             push(&mut plan, path, before, None);
         } else {
             plan.notes
@@ -106,6 +114,23 @@ pub(crate) fn uninstall(home: &Home, scope: &Scope) -> Result<EditPlan, AgentErr
         }
     }
     Ok(plan)
+}
+
+/// Tells whether a skill is ours, of any version.
+fn is_our_skill(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"---\nname: takeup\n")
+}
+
+/// Leaves the skill out where somebody edited it since; the other files are the person's.
+pub(crate) fn without_edited(
+    plan: EditPlan,
+    home: &Home,
+    env: &Env,
+    agent: &AgentId,
+    scope: &Scope,
+) -> EditPlan {
+    let skill = home.path(Part::Skill);
+    plan.without_edited(env, agent, scope, |path| path == skill)
 }
 
 /// Looks at the drop-ins.

@@ -14,6 +14,7 @@ use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode};
 use takeup_core::agent::AgentError;
 use takeup_core::env::Env;
 use takeup_core::files::read_bounded;
+use takeup_core::ids::AgentId;
 use takeup_core::integration::{Edit, EditPlan, IntegrationState, Scope};
 use takeup_core::issue::{Issue, IssueKind};
 use takeup_core::repository::find_program;
@@ -154,6 +155,17 @@ pub(crate) fn uninstall(env: &Env, scope: &Scope) -> Result<EditPlan, AgentError
     Ok(plan)
 }
 
+/// Leaves out files of ours that somebody edited since; the configuration is not ours.
+pub(crate) fn without_edited(
+    plan: EditPlan,
+    env: &Env,
+    agent: &AgentId,
+    scope: &Scope,
+) -> EditPlan {
+    let config = Home::of(env).map(|home| home.config);
+    plan.without_edited(env, agent, scope, |path| Some(path) != config.as_deref())
+}
+
 /// Looks at what is installed.
 pub(crate) fn state(env: &Env, scope: &Scope) -> IntegrationState {
     match scope {
@@ -205,7 +217,18 @@ fn put(root: &Path, path: &Path, text: String, plan: &mut EditPlan) -> Result<()
     let path = skills::below(root, path)?;
     let before = read_bounded(&path, LIMIT).map_err(AgentError::Damaged)?;
     let after = text.into_bytes();
-    if before.as_ref() != Some(&after) {
+    if before.as_ref() == Some(&after) {
+        return Ok(());
+    }
+    if before
+        .as_ref()
+        .is_some_and(|before| !is_ours(&path, before))
+    {
+        plan.notes.push(format!(
+            "{} is there and is not takeup's; it is left: move it away and install again",
+            path.display()
+        ));
+    } else {
         plan.edits.push(Edit {
             path,
             before,
@@ -221,11 +244,7 @@ fn take(root: &Path, path: &Path, plan: &mut EditPlan) -> Result<(), AgentError>
     let Some(before) = read_bounded(&path, LIMIT).map_err(AgentError::Damaged)? else {
         return Ok(());
     };
-    let text = String::from_utf8_lossy(&before);
-    let is_data = path
-        .extension()
-        .is_some_and(|extension| extension == "json");
-    if text.contains(MARK) || is_data && text.contains("\"takeup\"") {
+    if is_ours(&path, &before) {
         plan.edits.push(Edit {
             path,
             before: Some(before),
@@ -237,6 +256,15 @@ fn take(root: &Path, path: &Path, plan: &mut EditPlan) -> Result<(), AgentError>
             .push(format!("{} was edited and is left", path.display()));
     }
     Ok(())
+}
+
+/// Tells whether a file is ours, of any version.
+fn is_ours(path: &Path, content: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(content);
+    let is_data = path
+        .extension()
+        .is_some_and(|extension| extension == "json");
+    text.contains(MARK) || is_data && text.contains("\"takeup\"")
 }
 
 /// Adds the edit of OpenClaw's configuration: to load what tells, or with `None` to load nothing of ours.

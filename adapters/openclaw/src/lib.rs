@@ -229,11 +229,13 @@ impl Agent for OpenClaw {
     }
 
     fn install(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
-        integration::install(env, scope)
+        let plan = integration::install(env, scope)?;
+        Ok(integration::without_edited(plan, env, &self.id(), scope))
     }
 
     fn uninstall(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
-        integration::uninstall(env, scope)
+        let plan = integration::uninstall(env, scope)?;
+        Ok(integration::without_edited(plan, env, &self.id(), scope))
     }
 
     fn integration(&self, env: &Env, scope: &Scope) -> IntegrationState {

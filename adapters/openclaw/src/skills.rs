@@ -8,7 +8,7 @@ use takeup_core::agent::{Agent, AgentError, Detection};
 use takeup_core::env::Env;
 use takeup_core::files::read_bounded;
 use takeup_core::ids::AgentId;
-use takeup_core::integration::{Edit, EditPlan, IntegrationState, Scope, edited_since};
+use takeup_core::integration::{Edit, EditPlan, IntegrationState, Scope};
 use takeup_core::issue::{Issue, IssueKind};
 
 /// The skill's name, and that of its folder.
@@ -244,26 +244,6 @@ impl Skills {
     }
 }
 
-impl Skills {
-    /// Leaves out what somebody edited since it was installed.
-    fn without_edited(self, mut plan: EditPlan, env: &Env, scope: &Scope) -> EditPlan {
-        let id = self.id();
-        let (edited, edits): (Vec<Edit>, Vec<Edit>) = plan
-            .edits
-            .into_iter()
-            .partition(|edit| edit.before.is_some() && edited_since(env, &id, scope, edit));
-        plan.edits = edits;
-        let kept = |edit: &Edit| {
-            format!(
-                "{} was edited since it was installed and is left; remove it to be without your changes",
-                edit.path.display()
-            )
-        };
-        plan.notes.extend(edited.iter().map(kept));
-        plan
-    }
-}
-
 impl Agent for Skills {
     fn id(&self) -> AgentId {
         #[expect(clippy::expect_used, reason = "the constant is a slug")]
@@ -280,12 +260,12 @@ impl Agent for Skills {
 
     fn install(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
         let plan = plan(&Self::root(env, scope)?, scope)?;
-        Ok(self.without_edited(plan, env, scope))
+        Ok(plan.without_edited(env, &self.id(), scope, |_| true))
     }
 
     fn uninstall(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
         let plan = unplan(&Self::root(env, scope)?, scope)?;
-        Ok(self.without_edited(plan, env, scope))
+        Ok(plan.without_edited(env, &self.id(), scope, |_| true))
     }
 
     fn integration(&self, env: &Env, scope: &Scope) -> IntegrationState {

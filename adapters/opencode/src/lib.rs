@@ -160,11 +160,13 @@ impl Agent for OpenCode {
     }
 
     fn install(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
-        integration::install(env, scope)
+        let plan = integration::install(env, scope)?;
+        Ok(plan.without_edited(env, &agent_id(), scope, |_| true))
     }
 
     fn uninstall(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
-        integration::uninstall(env, scope)
+        let plan = integration::uninstall(env, scope)?;
+        Ok(plan.without_edited(env, &agent_id(), scope, |_| true))
     }
 
     fn integration(&self, env: &Env, scope: &Scope) -> IntegrationState {

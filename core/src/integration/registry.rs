@@ -148,7 +148,8 @@ pub fn install(
     Ok(done)
 }
 
-/// Puts back what was there; where a file was edited since, applies the adapter's own plan for it.
+/// Puts back what was there; where a file was edited since, applies the adapter's own plan for it. A file that is not what it
+/// was when it was planned is left, as [`install`] leaves it.
 pub fn uninstall(
     env: &Env,
     agent: &AgentId,
@@ -156,21 +157,24 @@ pub fn uninstall(
     plan: &EditPlan,
 ) -> Result<Done, IntegrationError> {
     let folder = folder(env, agent, scope)?;
-    let manifest = read(&folder)?;
+    let mut manifest = read(&folder)?;
     let mut done = Done::default();
     for (edit, mode) in removal(&folder, &manifest, plan)? {
+        if current(&edit.path)? != edit.before {
+            return Err(IntegrationError::Moved(edit.path));
+        }
         put(&edit, mode)?;
         done.changed.push(edit.path);
     }
     done.notes.clone_from(&plan.notes);
-    let mut left = Vec::new();
+    let mut in_use = Vec::new();
     for name in manifest.folders.iter().rev() {
         let Some(made) = path_of_text(name) else {
             continue;
         };
         match fault::around("folder-remove", || std::fs::remove_dir(&made)) {
             // Folders we made go when they are empty; one that holds something of somebody stays.
-            Err(_) if is_in_use(&made) => left.push(name.as_str()),
+            Err(_) if is_in_use(&made) => in_use.push(name.clone()),
             Err(source) if made.is_dir() => {
                 return Err(FileError::new("cannot remove", &made, source).into());
             }
@@ -180,8 +184,15 @@ pub fn uninstall(
     for made in plan.folders.iter().rev() {
         let _gone = std::fs::remove_dir(made);
     }
-    hand_on(&folder, &left)?;
-    if folder.exists() {
+    hand_on(&folder, &in_use)?;
+    // A file that somebody edited since stays, and so does what is known of it: the next removal must not take it for ours.
+    let stays =
+        |kept: &Kept| path_of_text(&kept.path).is_some_and(|path| plan.left.contains(&path));
+    manifest.files.retain(stays);
+    if !manifest.files.is_empty() {
+        manifest.folders.retain(|name| in_use.contains(name));
+        write(&folder, &manifest)?;
+    } else if folder.exists() {
         fault::around("folder-remove", || std::fs::remove_dir_all(&folder))
             .map_err(|source| FileError::new("cannot remove", &folder, source))?;
     }
@@ -243,7 +254,7 @@ fn removal(
 
 /// Tells whether a file that was installed does not hold any more what was put there: somebody edited it since. Nothing is
 /// known of a file that was not installed from here.
-pub fn edited_since(env: &Env, agent: &AgentId, scope: &Scope, edit: &Edit) -> bool {
+pub(super) fn edited_since(env: &Env, agent: &AgentId, scope: &Scope, edit: &Edit) -> bool {
     let name = text_of_path(&edit.path);
     folder(env, agent, scope)
         .and_then(|folder| read(&folder))
@@ -280,7 +291,7 @@ pub fn damaged(env: &Env) -> Vec<Issue> {
 
 /// Gives folders that hold something of another installation to that one: its removal is the last to leave them. `left` is
 /// ordered from the innermost to the outermost.
-fn hand_on(own: &Path, left: &[&str]) -> Result<(), IntegrationError> {
+fn hand_on(own: &Path, left: &[String]) -> Result<(), IntegrationError> {
     let Some(all) = own.parent().filter(|_| !left.is_empty()) else {
         return Ok(());
     };
@@ -302,7 +313,7 @@ fn hand_on(own: &Path, left: &[&str]) -> Result<(), IntegrationError> {
                 .iter()
                 .any(|kept| kept.path.starts_with(&below));
             if holds && !manifest.folders.iter().any(|made| made == name) {
-                manifest.folders.insert(0, (*name).to_owned());
+                manifest.folders.insert(0, name.clone());
             }
         }
         if manifest.folders.len() != before {
@@ -522,6 +533,48 @@ mod tests {
         let plan = case.edit("old", "mine\nlater\n");
         uninstall(&case.env, &case.agent, &Scope::User, &plan).unwrap();
         assert_eq!(std::fs::read(case.path("old")).unwrap(), b"mine\nlater\n");
+    }
+
+    #[test]
+    fn a_removal_leaves_what_moved_under_its_plan() {
+        let case = Case::new();
+        files::write_atomic(&case.path("old"), b"mine\nours\n", 0o644).unwrap();
+        let plan = case.edit("old", "mine\n");
+        files::write_atomic(&case.path("old"), b"mine\nours\nmeanwhile\n", 0o644).unwrap();
+        let error = uninstall(&case.env, &case.agent, &Scope::User, &plan).unwrap_err();
+        assert_eq!(error.code(), "file-changed");
+        assert_eq!(
+            std::fs::read(case.path("old")).unwrap(),
+            b"mine\nours\nmeanwhile\n"
+        );
+    }
+
+    #[test]
+    fn an_own_file_that_was_edited_stays_however_often_it_is_asked() {
+        let case = Case::new();
+        let (env, agent, scope) = (&case.env, &case.agent, &Scope::User);
+        install(env, agent, scope, &case.edit("deep/own", "ours\n")).unwrap();
+        files::write_atomic(&case.path("deep/own"), b"ours\nmine\n", 0o644).unwrap();
+        let removal = || {
+            let mut plan = case.edit("deep/own", "");
+            plan.edits[0].after = None;
+            plan.without_edited(env, agent, scope, |_| true)
+        };
+        for _ in 0..2 {
+            let plan = removal();
+            assert_eq!((plan.edits.len(), plan.left.len()), (0, 1));
+            let done = uninstall(env, agent, scope, &plan).unwrap();
+            assert_eq!((done.changed.len(), done.notes.len()), (0, 1));
+            assert_eq!(
+                std::fs::read(case.path("deep/own")).unwrap(),
+                b"ours\nmine\n"
+            );
+        }
+        // Once its owner took it away, the next removal takes the folder that was made for it.
+        std::fs::remove_file(case.path("deep/own")).unwrap();
+        uninstall(env, agent, scope, &EditPlan::default()).unwrap();
+        assert!(!case.path("deep").exists());
+        assert!(!folder(env, agent, scope).unwrap().exists());
     }
 
     #[test]

@@ -127,6 +127,57 @@ fn hooks_of_others_stay_byte_for_byte() {
     );
 }
 
+/// A file of that name that somebody else made keeps what is in it, and can be edited between the two.
+#[test]
+fn hooks_of_others_in_a_file_of_our_name_stay() {
+    let copilot = client("copilot");
+    let (home, env) = home("copilot");
+    let path = home.path().join(".copilot/hooks/takeup.json");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let theirs = "{\n  \"version\": 1,\n  \"hooks\": {\n    \"agentStop\": [\n      {\n        \"type\": \"command\",\n        \"bash\": \"echo x\"\n      }\n    ]\n  }\n}\n";
+    write_atomic(&path, theirs.as_bytes(), 0o600).unwrap();
+    assert_eq!(state(copilot, &env, &Scope::User), IntegrationState::Absent);
+    apply(&install(copilot, &env, &Scope::User).unwrap());
+    assert_eq!(
+        state(copilot, &env, &Scope::User),
+        IntegrationState::Installed
+    );
+    let with = std::fs::read_to_string(&path).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&with).unwrap();
+    assert_eq!(json["hooks"]["agentStop"][0]["bash"], "echo x");
+    assert_eq!(
+        json["hooks"]["agentStop"][1]["bash"],
+        copilot.command("agentStop")
+    );
+    assert_eq!(json["hooks"]["agentStop"][1]["timeoutSec"], 10);
+    assert_eq!(
+        json["hooks"]["sessionStart"][0]["bash"],
+        copilot.command("sessionStart")
+    );
+    write_atomic(&path, format!("{with}\n").as_bytes(), 0o600).unwrap();
+    apply(&uninstall(copilot, &env, &Scope::User).unwrap());
+    assert_eq!(
+        std::fs::read_to_string(&path).unwrap(),
+        format!("{theirs}\n")
+    );
+    // One that is no JSON is named and left.
+    write_atomic(&path, b"theirs", 0o600).unwrap();
+    assert!(install(copilot, &env, &Scope::User).is_err());
+    assert!(
+        uninstall(copilot, &env, &Scope::User)
+            .unwrap()
+            .edits
+            .is_empty()
+    );
+}
+
+#[test]
+fn a_home_that_is_elsewhere_is_named() {
+    let env = Env::of([("HOME", "/nowhere"), ("CODEX_HOME", "/elsewhere")], "/");
+    let error = install(client("codex"), &env, &Scope::User).unwrap_err();
+    assert!(error.to_string().contains("/elsewhere"), "{error}");
+}
+
 #[test]
 fn settings_that_cannot_be_changed_are_named_and_left() {
     let claude = client("claude-code");
