@@ -65,9 +65,13 @@ impl Env {
             .map(Path::to_path_buf)
     }
 
-    /// Returns the user's home: `HOME`, else what the system says.
+    /// Returns the user's home: `HOME`; where that is not set, what the system says. A relative one is none: what would be
+    /// written below it would land in whatever folder the call was made in.
     pub fn home(&self) -> Option<PathBuf> {
-        self.absolute("HOME").or_else(dirs::home_dir)
+        if self.var("HOME").is_some() {
+            return self.absolute("HOME");
+        }
+        dirs::home_dir().filter(|home| home.is_absolute())
     }
 
     /// Returns every variable, for programs that are started on purpose with the caller's environment.
@@ -84,5 +88,18 @@ impl fmt::Debug for Env {
             .field("vars", &self.vars.keys())
             .field("cwd", &self.cwd)
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_relative_home_is_none() {
+        let home = |home: &str| Env::of([("HOME", home)], "/").home();
+        assert_eq!(home("/h"), Some(PathBuf::from("/h")));
+        assert_eq!(home("relative"), None);
+        assert_eq!(home("./relative"), None);
     }
 }

@@ -105,11 +105,13 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         Action::List => Ok(list(context)),
         Action::Install(place) => {
             let (agent, scope) = resolve(&place, context)?;
+            needs_home(&scope, context)?;
             let plan = agent.install(&context.env, &scope)?;
             change(agent, &scope, &plan, place.dry_run, context, true)
         }
         Action::Uninstall(place) => {
             let (agent, scope) = resolve(&place, context)?;
+            needs_home(&scope, context)?;
             // An agent that is gone has no file of its own to be edited; what is remembered is put back all the same.
             let plan = match agent.uninstall(&context.env, &scope) {
                 Err(AgentError::NotInstalled { .. }) => EditPlan::default(),
@@ -129,6 +131,16 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
             ))
         }
     }
+}
+
+/// Edits in a user's own settings need to know whose: a home that the system names for the caller's number is a guess.
+fn needs_home(scope: &Scope, context: &Context) -> Result<(), Failure> {
+    if matches!(scope, Scope::Project { .. }) || context.env.absolute("HOME").is_some() {
+        return Ok(());
+    }
+    let what = "HOME is not set to an absolute path, so it is not known whose settings are meant";
+    Err(Failure::new("no-home", Exit::No, what)
+        .hint("set HOME, or install into this repository without --user"))
 }
 
 fn resolve<'a>(place: &Where, context: &'a Context) -> Result<(&'a dyn Agent, Scope), Failure> {
@@ -207,14 +219,15 @@ fn change(
         done
     } else {
         let mut done = integration::uninstall(&context.env, &agent.id(), scope, plan)?;
-        // What was there before may hold lines of ours, of another version.
-        if let Ok(rest) = agent.uninstall(&context.env, scope)
-            && !rest.edits.is_empty()
-        {
-            let more = integration::uninstall(&context.env, &agent.id(), scope, &rest)?;
-            done.changed.extend(more.changed);
-            done.changed.sort();
-            done.changed.dedup();
+        // What was put back may hold lines of ours, of another version. What was left was left on purpose.
+        if let Ok(mut rest) = agent.uninstall(&context.env, scope) {
+            rest.edits.retain(|edit| done.changed.contains(&edit.path));
+            if !rest.edits.is_empty() {
+                let more = integration::uninstall(&context.env, &agent.id(), scope, &rest)?;
+                done.changed.extend(more.changed);
+                done.changed.sort();
+                done.changed.dedup();
+            }
         }
         done
     };
