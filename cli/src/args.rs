@@ -72,7 +72,7 @@ enum ColorWhen {
 }
 
 macro_rules! commands {
-    ($(#[doc = $about:literal] $name:ident => $module:ident, $word:literal;)*) => {
+    ($(#[doc = $about:literal] $name:ident => $module:ident, $word:literal $(or $alias:literal)?;)*) => {
         /// The commands, one file each in `commands/`.
         #[derive(Debug)]
         enum Command {
@@ -91,7 +91,7 @@ macro_rules! commands {
             /// Adds the command of this name; its arguments are made when it is called.
             fn add(program: clap::Command, word: &str) -> clap::Command {
                 match word {
-                    $($word => program.subcommand(clap::Command::new($word).about($about.trim_start()).defer(|command| {
+                    $($word $(| $alias)? => program.subcommand(clap::Command::new($word)$(.visible_alias($alias))?.about($about.trim_start()).defer(|command| {
                         commands::$module::Args::augment_args(command).about($about.trim_start()).long_about(None)
                     })),)*
                     _ => program,
@@ -110,7 +110,7 @@ macro_rules! commands {
             }
 
             fn has_subcommand(name: &str) -> bool {
-                matches!(name, $($word)|*)
+                matches!(name, $($word $(| $alias)?)|*)
             }
         }
 
@@ -173,7 +173,7 @@ commands! {
     /// See what changed since a task was left
     Diff => diff, "diff";
     /// Make a document that lets another agent take a task up
-    Handover => handover, "handover";
+    Handover => handover, "handover" or "handoff";
     /// Questions to a person
     Review => review, "review";
     /// Check everything takeup rests on here, and say what to do

@@ -357,3 +357,60 @@ fn what_install_cannot_mend_is_no_advice() {
         assert!(advice.starts_with("mend or move that file"), "{advice}");
     }
 }
+
+/// Every other name of a command that help and completions offer is one.
+#[test]
+fn every_alias_that_is_offered_is_known() {
+    fn aliases(command: &clap::Command, above: &[String], found: &mut Vec<Vec<String>>) {
+        for inner in command.get_subcommands() {
+            let path = |name: &str| {
+                let mut path = above.to_vec();
+                path.push(name.to_owned());
+                path
+            };
+            found.extend(inner.get_visible_aliases().map(path));
+            aliases(inner, &path(inner.get_name()), found);
+        }
+    }
+    let scratch = Scratch::empty(PROGRAM);
+    let mut found = Vec::new();
+    let mut command = git_takeup::command();
+    command.build();
+    aliases(&command, &[], &mut found);
+    assert!(found.iter().any(|path| path == &["handoff"]), "{found:?}");
+    for path in found {
+        let mut words = path.clone();
+        words.push("--help".to_owned());
+        scratch.takeup_in(&scratch.home(), &words).exits(0);
+        let mut words = vec!["help".to_owned()];
+        words.extend(path);
+        scratch.takeup_in(&scratch.home(), &words).exits(0);
+    }
+}
+
+/// Nothing is written below a home that is relative to the folder of the call, and no settings of an agent are edited for a
+/// user whose home nobody named.
+#[test]
+fn a_home_has_to_be_one() {
+    let scratch = Scratch::new(PROGRAM);
+    let run = |home: Option<&str>, words: &[&str]| {
+        let mut command = scratch.program_in(&scratch.repo());
+        command.args(words);
+        match home {
+            Some(home) => command.env("HOME", home),
+            None => command.env_remove("HOME"),
+        };
+        takeup_tests::Ran::of(command.output().unwrap())
+    };
+    run(Some("relhome"), &["start", "x", "--session", "s"]).exits(0);
+    assert_eq!(scratch.git(&["status", "--porcelain"]), "");
+    for home in [None, Some("relhome")] {
+        let ran = run(
+            home,
+            &["agents", "install", "skills", "--user", "--dry-run"],
+        )
+        .exits(1);
+        assert!(ran.stderr.contains("HOME"), "{}", ran.stderr);
+    }
+    assert_eq!(scratch.git(&["status", "--porcelain"]), "");
+}

@@ -17,7 +17,6 @@ use crate::reply::{Failure, Next, Reply};
 /// Arguments of `handover`.
 #[derive(Debug, clap::Args)]
 #[command(
-    visible_alias = "handoff",
     after_help = "Examples:\n  git takeup handover fix-login\n  git takeup handover fix-login --output handover.md\n  git takeup handover fix-login --to opencode\n\nSecrets are masked, text of others is quoted as data, every line says how it is known."
 )]
 pub(crate) struct Args {
