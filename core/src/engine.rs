@@ -15,6 +15,7 @@ mod handover;
 mod hook;
 mod import;
 mod inspect;
+mod life;
 mod prove;
 mod recorded;
 mod resume;
@@ -23,6 +24,7 @@ mod select;
 mod show;
 mod site;
 mod start;
+mod taken;
 mod views;
 
 use std::sync::OnceLock;

@@ -266,6 +266,9 @@ pub struct Identity {
     /// The session that took it up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed_to: Option<SessionRef>,
+    /// Who gave it up, where that was not the session itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_by: Option<SessionRef>,
     /// When the session began with the task.
     pub created_at: Time,
     /// The last transition.

@@ -68,6 +68,7 @@ pub fn start(name: &str, status: Status) -> Transition {
         open_effects: Vec::new(),
         resumed_from: None,
         resumed_to: None,
+        closed_by: None,
         created_at: Time::EPOCH,
         updated_at: Time::EPOCH,
         revision: 1,

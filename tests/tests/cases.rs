@@ -19,6 +19,8 @@ mod reviews;
 mod shown;
 #[path = "cases/untouched.rs"]
 mod untouched;
+#[path = "cases/whose.rs"]
+mod whose;
 
 use serde_json::Value;
 use takeup_tests::{Ran, Scratch};

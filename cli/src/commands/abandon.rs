@@ -1,9 +1,11 @@
 //! `git takeup abandon`
-use takeup_core::engine::{self, AbandonRequest};
+use takeup_core::engine::{self, AbandonRequest, EngineError};
+use takeup_core::error::Exit;
 
+use crate::ask;
 use crate::context::Context;
 use crate::options::{SessionArgs, TaskArgs, which};
-use crate::reply::{Failure, Reply};
+use crate::reply::{Failure, Next, Reply};
 
 /// Arguments of `abandon`.
 #[derive(Debug, clap::Args)]
@@ -18,14 +20,39 @@ pub(crate) struct Args {
     /// Why; kept as a note
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+
+    /// A person's yes to giving up what a session holds that still runs
+    #[arg(long)]
+    confirm: bool,
 }
 
 pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
-    let request = AbandonRequest {
+    let mut request = AbandonRequest {
         which: which(&args.task, &args.session),
         reason: args.reason,
+        confirmed: args.confirm,
     };
-    let closed = engine::abandon(&context.engine(), &request)?;
+    let engine = context.engine();
+    let closed = match engine::abandon(&engine, &request) {
+        Err(EngineError::NeedsConfirmation { what, command }) => {
+            match ask::person(context, || format!("{what}.\nGive it up?")) {
+                ask::Answer::Yes => {
+                    request.confirmed = true;
+                    engine::abandon(&engine, &request)?
+                }
+                ask::Answer::No => return Err(Failure::new("declined", Exit::No, "not given up")),
+                ask::Answer::Nobody => {
+                    let mut failure = Failure::from(EngineError::NeedsConfirmation {
+                        what,
+                        command: command.clone(),
+                    });
+                    failure.next = Some(Next::new("confirm", command));
+                    return Err(failure);
+                }
+            }
+        }
+        other => other?,
+    };
     Ok(Reply::new(
         format!("task {} is given up", closed.identity.task_id),
         &closed,

@@ -94,20 +94,27 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     };
     let resumed = match taking.resume(&request) {
         Err(EngineError::NeedsConfirmation { what, command }) => {
-            let token = command.rsplit(' ').next().unwrap_or_default().to_owned();
-            let command = taking.with_words(command);
+            // Where the look was incomplete there is no token: nothing binds the yes to a content.
+            let token = command
+                .rsplit(' ')
+                .next()
+                .filter(|word| word.starts_with("ok-"));
+            let yes = token.map_or(Confirm::Rebuild, |token| Confirm::Token(token.to_owned()));
             let question = || {
-                shown(context, &request, &token)
+                token
+                    .and_then(|token| shown(context, &request, token))
                     .map_or_else(|| format!("{what}.\n"), |page| page + "\n")
                     + "Take it up?"
             };
             match ask::person(context, question) {
                 ask::Answer::Yes => {
-                    request.confirm = Confirm::Token(token);
+                    request.confirm = yes;
                     taking.resume(&request)
                 }
                 ask::Answer::No => return Err(Failure::new("declined", Exit::No, "not taken up")),
-                ask::Answer::Nobody => return Err(needs_confirmation(&what, command)),
+                ask::Answer::Nobody => {
+                    return Err(needs_confirmation(&what, taking.with_words(&command)));
+                }
             }
         }
         other => other,
@@ -239,9 +246,9 @@ impl Taking<'_> {
     }
 
     /// Adds the command that goes on to the one that confirms.
-    fn with_words(&self, command: String) -> String {
+    fn with_words(&self, command: &str) -> String {
         if self.words.is_empty() {
-            return command;
+            return command.to_owned();
         }
         let words: Vec<String> = self
             .words

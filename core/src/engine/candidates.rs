@@ -4,15 +4,16 @@ use std::borrow::Cow;
 use sha2::{Digest as _, Sha256};
 
 use super::candidate::{Candidate, IdentityView, ReasonView, RecordView, Source};
+use super::life::{SESSIONS, life, own_session};
 use super::prove::{CheckView, proofs};
-use super::recorded::{identities, is_beside_tasks, liveness_here, seen_here};
+use super::recorded::{identities, is_beside_tasks, seen_here};
 use super::select::names;
-use super::views::next_of;
+use super::views::{next_at_work, next_of};
 use super::{Caller, Engine, EngineError, Site, changes};
 use crate::agent::{ForeignTask, Session, SessionQuery};
 use crate::boundary::Boundary;
 use crate::fingerprint::{Look, TreeRecord};
-use crate::identity::{Identity, OpenEffect, Recorded, SessionRecord};
+use crate::identity::{Closing, Identity, OpenEffect, Recorded, SessionRecord};
 use crate::ids::{AgentId, Fingerprint, SessionRef, TaskId};
 use crate::issue::Issue;
 use crate::ledger::{Ledger, TaskEntry, View};
@@ -26,9 +27,6 @@ use crate::time::Time;
 use crate::verdict::{
     Content, Facts, Movement, ReasonCode, ReviewGate, Verdict, Whereabouts, judge,
 };
-
-/// How many sessions of one agent are looked at.
-const SESSIONS: usize = 50;
 
 /// Gathers candidates: one look at the tree serves all.
 pub(super) struct Gatherer<'a> {
@@ -253,6 +251,12 @@ impl<'a> Gatherer<'a> {
             entry.seq,
             Source::Ledger,
         );
+        if candidate.own
+            && self.is_at_work(identity)
+            && let Some(next) = next_at_work(&candidate.identity, candidate.verdict)
+        {
+            candidate.next = next;
+        }
         if !identity.status.is_closed()
             && let Some(left) = &identity.latest
         {
@@ -272,6 +276,17 @@ impl<'a> Gatherer<'a> {
     fn recorded<'v>(&self, view: &'v View, session: &Session) -> Option<Cow<'v, SessionRecord>> {
         let record = view.state.session(&session.session)?;
         seen_here(self.site, record).or(Some(Cow::Borrowed(record)))
+    }
+
+    /// Tells whether the calling session goes on with what it holds: it runs in the process that was there when it recorded
+    /// last. One that was opened again since may find other people's changes.
+    fn is_at_work(&self, identity: &Identity) -> bool {
+        let recorded = identity.latest.as_ref().map(|left| left.provenance.at);
+        identity.closing.is_none()
+            && identity.status != Status::StaleTask
+            && identity.process.as_ref().is_some_and(|process| {
+                self.caller.descends_from(process) && process.started_at <= recorded
+            })
     }
 
     /// Judges a session that no task of the ledger knows: by what our hook recorded, else by the agent's own snapshot.
@@ -488,8 +503,10 @@ impl<'a> Gatherer<'a> {
             judgement.verdict,
             Verdict::ResumeVerification | Verdict::StaleTask
         );
+        // An incomplete look binds no content, so nothing can be confirmed by it.
+        let present = self.present().filter(|_| takeable);
         let token =
-            takeable.then(|| token(&identity, &agent, judgement.verdict, self.present(), seq));
+            present.map(|present| token(&identity, &agent, judgement.verdict, present, seq));
         let next = next_of(
             &identity,
             &session,
@@ -586,32 +603,13 @@ impl<'a> Gatherer<'a> {
         &self,
         session: &SessionRef,
         process: Option<&ProcessIdentity>,
-        closing: Option<&crate::identity::Closing>,
+        closing: Option<&Closing>,
     ) -> Liveness {
         if self.caller.session.as_ref() == Some(session) {
             return own_session();
         }
-        // The agent's own answer first, where it says that the session lives.
-        let told = self
-            .sessions
-            .iter()
-            .find(|known| &known.session == session)
-            .map(|known| &known.liveness);
-        if closing.is_none()
-            && let Some(live @ Liveness::Live { .. }) = told
-        {
-            return live.clone();
-        }
-        let by_process = liveness_here(self.engine, session, process, closing);
-        match (&by_process, process) {
-            (Liveness::Live { proof }, Some(process)) if self.caller.descends_from(process) => {
-                Liveness::Unknown {
-                    why: format!("{proof}, but the caller runs in it too"),
-                }
-            }
-            (Liveness::Unknown { .. }, _) => told.cloned().unwrap_or(by_process),
-            _ => by_process,
-        }
+        let told = self.sessions.iter().find(|known| &known.session == session);
+        life(self.engine, self.caller, told, session, process, closing)
     }
 }
 
@@ -635,12 +633,6 @@ fn own_slug(ledger: &Ledger, view: &View, title: &str, session: &SessionRef) -> 
     TaskId::new(format!("{slug}-{suffix}")).unwrap_or(slug)
 }
 
-fn own_session() -> Liveness {
-    Liveness::Unknown {
-        why: "it is the calling session itself".to_owned(),
-    }
-}
-
 /// Says what moved beside the content.
 pub(super) fn movement(left: Option<&TreeRecord>, there: &TreeRecord) -> Movement {
     let Some(left) = left else {
@@ -662,7 +654,7 @@ fn token(
     identity: &IdentityView,
     agent: &AgentId,
     verdict: Verdict,
-    present: Option<&Fingerprint>,
+    present: &Fingerprint,
     seq: u64,
 ) -> String {
     let mut digest = Sha256::new();
@@ -673,7 +665,7 @@ fn token(
         agent.as_str(),
         identity.session_id.as_str(),
         verdict.code(),
-        present.map_or("", Fingerprint::as_str),
+        present.as_str(),
         &revision,
         &seq,
     ] {

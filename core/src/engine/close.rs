@@ -3,17 +3,20 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::candidate::IdentityView;
+use super::life::life_of_holder;
 use super::prove::{CheckView, check_views, proofs};
 use super::start::record;
 use super::{Caller, Engine, EngineError, PATIENCE, Site, Which, effects, select};
 use crate::fingerprint::{Look, ProvenanceEvent};
 use crate::gc::{self, Limits};
 use crate::identity::{Identity, Note, Task};
-use crate::ids::TaskId;
+use crate::ids::{AgentId, SessionRef, TaskId};
 use crate::ledger::{Change, TaskEntry, Transition, View};
 use crate::plan::Proof;
+use crate::process::Liveness;
 use crate::review::ReviewState;
 use crate::status::{self, Event};
+use crate::text::command_line;
 
 /// So many closed tasks beyond the limit are waited for, so that not every close tidies.
 const SLACK: usize = 50;
@@ -34,6 +37,8 @@ pub struct AbandonRequest {
     pub which: Which,
     /// Why.
     pub reason: Option<String>,
+    /// A person said yes to giving up what a session holds that still runs.
+    pub confirmed: bool,
 }
 
 /// The answer of `finish` and `abandon`.
@@ -269,15 +274,84 @@ fn given_up_before(
         .then(|| (identity.clone(), entry.task.clone()))
 }
 
+/// Tells whether it is the holding session itself that gives its task up.
+fn is_own(caller: &Caller, as_session: bool, identity: &Identity) -> bool {
+    let below = |process| caller.descends_from(process);
+    as_session
+        || match &caller.session {
+            Some(session) => session == &identity.session,
+            None => identity.process.as_ref().is_some_and(below),
+        }
+}
+
+/// Demands a person's yes where a session that runs would lose its task to somebody else. Returns the session that was
+/// looked at.
+fn allow(
+    engine: &Engine<'_>,
+    site: &Site,
+    caller: &Caller,
+    request: &AbandonRequest,
+    as_session: bool,
+) -> Result<Option<SessionRef>, EngineError> {
+    let state = &site.view.state;
+    let text = request.which.task.as_deref();
+    let found = match text {
+        _ if as_session => return Ok(None),
+        Some(text) => select::task(state, text)?.holder(),
+        None => select::own_one(site, state, caller, None).ok(),
+    };
+    let Some(holder) = found.filter(|holder| !holder.status.is_closed()) else {
+        return Ok(None);
+    };
+    if !request.confirmed
+        && !is_own(caller, as_session, holder)
+        && let Liveness::Live { proof } = life_of_holder(engine, site, caller, holder)
+    {
+        let task = holder.task_id.as_str();
+        let words = ["git", "takeup", "abandon", task, "--confirm"];
+        return Err(EngineError::NeedsConfirmation {
+            what: format!(
+                "session {} holds task {task} and still runs: {proof}",
+                holder.session
+            ),
+            command: command_line(words),
+        });
+    }
+    Ok(Some(holder.session.clone()))
+}
+
+/// Says whose a task is that the calling session may not give up.
+fn not_yours(view: &View, caller: &Caller, text: Option<&str>, error: EngineError) -> EngineError {
+    let holder = text
+        .filter(|_| matches!(error, EngineError::NoSession(_)))
+        .and_then(|text| select::task(&view.state, text).ok())
+        .and_then(TaskEntry::holder)
+        .filter(|holder| !holder.status.is_closed());
+    match (holder, &caller.session) {
+        (Some(holder), Some(session)) => EngineError::NotAllowed(format!(
+            "session {} holds task {}, not session {session}: only the one that holds it gives it up, or a person",
+            holder.session, holder.task_id
+        )),
+        _ => error,
+    }
+}
+
 /// Gives a task up.
 pub fn abandon(engine: &Engine<'_>, request: &AbandonRequest) -> Result<Closed, EngineError> {
     let site = Site::open_used(engine)?;
     let caller = Caller::of(engine, &request.which)?;
+    // A person may give up what any session left; a session that is named, or that an agent names itself by, must be the
+    // one that holds it.
+    let as_session = request.which.session.is_some()
+        || caller
+            .session
+            .as_ref()
+            .is_some_and(|session| session.agent != AgentId::person());
+    let asked = allow(engine, &site, &caller, request, as_session)?;
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
-        let identity = match (&request.which.task, &request.which.session) {
-            // A person may give up what any session left; a session that is named must be the one that holds it.
-            (Some(text), None) => {
+        let identity = match (&request.which.task, as_session) {
+            (Some(text), false) => {
                 let entry = select::task(&view.state, text)?;
                 let holder = entry
                     .holder()
@@ -296,11 +370,20 @@ pub fn abandon(engine: &Engine<'_>, request: &AbandonRequest) -> Result<Closed, 
                     Err(error) => {
                         // An equal call gave it up before.
                         let before = given_up_before(view, &caller, task.as_deref(), &error);
-                        return before.map(|done| (None, done)).ok_or(error);
+                        return match before {
+                            Some(done) => Ok((None, done)),
+                            None => Err(not_yours(view, &caller, task.as_deref(), error)),
+                        };
                     }
                 }
             }
         };
+        if asked
+            .as_ref()
+            .is_some_and(|asked| asked != &identity.session)
+        {
+            return Err(EngineError::Changed(format!("task {}", identity.task_id)));
+        }
         let entry = entry_of(view, &identity.task_id)?;
         let refuse = |refusal| EngineError::Transition {
             task_id: identity.task_id.clone(),
@@ -308,6 +391,8 @@ pub fn abandon(engine: &Engine<'_>, request: &AbandonRequest) -> Result<Closed, 
         };
         let mut next = identity.clone();
         next.status = status::apply(identity.status, Event::GivenUp).map_err(refuse)?;
+        let by = caller.actor().session;
+        next.closed_by = (!is_own(&caller, as_session, identity)).then_some(by);
         next.updated_at = at;
         next.revision += 1;
         let mut changes = vec![Change::Identity {

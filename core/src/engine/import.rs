@@ -2,18 +2,20 @@
 use super::Engine;
 use super::candidate::{Candidate, Source};
 use crate::boundary::Boundary;
-use crate::identity::{Identity, PlaceRecord, SessionRecord, Task};
+use crate::identity::{Identity, PlaceRecord, Recorded, SessionRecord, Task};
 use crate::ids::TaskId;
 use crate::plan::{Check, Plan};
 use crate::status::Status;
 use crate::time::Time;
 
-/// Makes the records of a candidate; `None` where the ledger has them. `recorded` is what hooks recorded of its session.
+/// Makes the records of a candidate; `None` where the ledger has them. `recorded` is what hooks recorded of its session,
+/// `equal` the present content where that is what was left, by the word of the agent's own store or by our own record.
 pub(super) fn records(
     engine: &Engine<'_>,
     recorded: Option<&SessionRecord>,
     candidate: &Candidate,
     place: &PlaceRecord,
+    equal: Option<&Recorded>,
     at: Time,
 ) -> Option<(Task, Identity)> {
     let (boundary, plan) = match &candidate.source {
@@ -60,12 +62,16 @@ pub(super) fn records(
             | Status::StaleTask) => status,
         },
         base: None,
-        latest: recorded.and_then(|record| record.latest.clone()),
+        latest: recorded
+            .and_then(|record| record.latest.clone())
+            .filter(|latest| equal.is_none_or(|equal| latest.tree.same_content(&equal.tree)))
+            .or_else(|| equal.map(|equal| equal.clone().imported())),
         process: recorded.and_then(|record| record.process.clone()),
         closing: recorded.and_then(|record| record.closing.clone()),
         open_effects: candidate.open_effects.clone(),
         resumed_from: None,
         resumed_to: None,
+        closed_by: None,
         created_at: candidate.identity.updated_at,
         updated_at: candidate.identity.updated_at,
         revision: candidate.identity.revision,

@@ -8,6 +8,7 @@ use super::candidate::{Candidate, IdentityView};
 use super::candidates::Gatherer;
 use super::recorded::seen_here;
 use super::start::record;
+use super::taken::TakeUp;
 use super::views::NextView;
 use super::{
     Caller, Changes, Choice, Engine, EngineError, PATIENCE, Site, effects, import, select,
@@ -15,12 +16,11 @@ use super::{
 use crate::agent::Effect;
 use crate::fingerprint::{Look, ProvenanceEvent};
 use crate::identity::{Identity, OpenEffect};
-use crate::ids::{SessionId, SessionRef, TaskId};
+use crate::ids::{AgentId, SessionId, SessionRef, TaskId};
 use crate::ledger::{Change, State, Transition, View};
 use crate::names;
 use crate::paths::text_of_path;
 use crate::process::Liveness;
-use crate::status::{self, Event, Status};
 use crate::time::Time;
 use crate::verdict::{ReasonCode, Verdict};
 
@@ -155,6 +155,7 @@ fn take_up(
     }
     let keep = site.is_used() && request.confirm != Confirm::No;
     let look = site.look(engine, keep, request.verify)?;
+    let named = caller.session.is_some();
     let mut made_up = None;
     for _ in 0..TRIES {
         let view = site.ledger.read()?;
@@ -176,9 +177,16 @@ fn take_up(
                 SessionId::new(name.as_str())?,
             ));
         }
-        if let Some(mut answer) =
-            attempt(engine, request, site, &mut caller, &look, &view, &mut begin)?
-        {
+        if let Some(mut answer) = attempt(
+            engine,
+            request,
+            site,
+            &mut caller,
+            named,
+            &look,
+            &view,
+            &mut begin,
+        )? {
             answer.not_applied = effects::settle(engine, site, &caller.actor())?;
             return Ok(answer);
         }
@@ -186,12 +194,17 @@ fn take_up(
     Err(EngineError::Changed("the task".to_owned()))
 }
 
-/// One attempt. `None`: the ledger moved in between, look again.
+/// One attempt. `None`: the ledger moved in between, look again. `named`: somebody named the session that takes it up.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "each is one thing that an attempt needs; a struct would only repeat it"
+)]
 fn attempt(
     engine: &Engine<'_>,
     request: &ResumeRequest,
     site: &Site,
     caller: &mut Caller,
+    named: bool,
     look: &Look,
     view: &View,
     begin: &mut Option<&mut Begin<'_>>,
@@ -203,7 +216,7 @@ fn attempt(
     let gatherer = Gatherer::new(engine, site, caller, look);
     let candidate = choose(&gatherer, view, request, &target, engine.clock.now())?;
     let task_id = candidate.identity.task_id.clone();
-    permit(&candidate, request, &target)?;
+    permit(&candidate, request, &target, named)?;
     if let Some(begin) = begin.take() {
         let pid = begin(&target, &site.place().root)?;
         caller.process = pid.map_or(Ok(None), |pid| engine.processes.identify(pid))?;
@@ -237,7 +250,9 @@ fn attempt(
     let place = site.place_record()?;
     let recorded = site.view.state.session(&candidate.session());
     let recorded = recorded.and_then(|record| seen_here(site, record));
-    let imported = import::records(engine, recorded.as_deref(), &candidate, &place, at);
+    let recorded = recorded.as_deref();
+    let equal = compatible.then_some(&now);
+    let imported = import::records(engine, recorded, &candidate, &place, equal, at);
     let seen = seq_of(view, &task_id);
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         if seq_of(view, &task_id) != seen {
@@ -257,81 +272,32 @@ fn attempt(
             task_id: task_id.clone(),
             refusal,
         };
-        if same_session {
-            if compatible {
-                return Ok((None, Some((None, source))));
-            }
-            let mut identity = source;
-            identity.status = status::apply(identity.status, Event::Rebuilt).map_err(refuse)?;
-            identity.base = Some(now.clone());
-            identity.latest = Some(now.clone());
-            identity.closing = None;
-            identity.process = caller.process.clone().or(identity.process);
-            identity.updated_at = at;
-            identity.revision += 1;
-            changes.push(Change::Identity {
-                identity: Box::new(identity.clone()),
-            });
-            let transition = Transition {
-                at,
-                actor: caller.actor(),
-                operation: "resume".to_owned(),
-                changes,
-            };
-            return Ok((Some(transition), Some((None, identity))));
-        }
-        let mut abandoned = source.clone();
-        if !compatible {
-            abandoned.status =
-                status::apply(abandoned.status, Event::FoundStale).map_err(refuse)?;
-        }
-        abandoned.status = status::apply(abandoned.status, Event::TakenUp).map_err(refuse)?;
-        abandoned.resumed_to = Some(target.clone());
-        abandoned.updated_at = at;
-        abandoned.revision += 1;
-        let known_target = entry.and_then(|entry| entry.identity(&target));
-        let identity = Identity {
-            task_id: task_id.clone(),
-            session: target.clone(),
-            place: place.clone(),
-            status: Status::VerificationRequired,
-            base: if compatible {
-                source.base.clone().or_else(|| Some(now.clone().imported()))
-            } else {
-                Some(now.clone())
-            },
-            latest: Some(now.clone()),
-            process: caller.process.clone(),
-            closing: None,
-            open_effects: Vec::new(),
-            resumed_from: Some(source.session.clone()),
-            resumed_to: None,
-            created_at: known_target.map_or(at, |known| known.created_at),
-            updated_at: at,
-            revision: known_target.map_or(1, |known| known.revision + 1),
+        let taking = TakeUp {
+            caller,
+            target: &target,
+            place: &place,
+            now: &now,
+            compatible,
+            at,
         };
-        // One task is held by one session: what else was open of it ends with the source.
-        for other in entry.iter().flat_map(|entry| &entry.identities) {
-            if !other.status.is_closed()
-                && other.session != source.session
-                && other.session != target
+        let (recorded, outcome) = if same_session {
+            match taking
+                .same_session(&source, known.is_some())
+                .map_err(refuse)?
             {
-                let mut other = other.clone();
-                other.status = status::apply(other.status, Event::TakenUp).map_err(refuse)?;
-                other.resumed_to = Some(target.clone());
-                other.updated_at = at;
-                other.revision += 1;
-                changes.push(Change::Identity {
-                    identity: Box::new(other),
-                });
+                None => return Ok((None, Some((None, source)))),
+                Some(identity) => (vec![identity.clone()], (None, identity)),
             }
-        }
-        changes.push(Change::Identity {
-            identity: Box::new(abandoned.clone()),
-        });
-        changes.push(Change::Identity {
-            identity: Box::new(identity.clone()),
-        });
+        } else {
+            let identities = entry.map_or(&[][..], |entry| &entry.identities);
+            let taken = taking.taken_over(identities, &source).map_err(refuse)?;
+            let mut recorded = taken.others;
+            recorded.extend([taken.source.clone(), taken.identity.clone()]);
+            (recorded, (Some(taken.source), taken.identity))
+        };
+        changes.extend(recorded.into_iter().map(|identity| Change::Identity {
+            identity: Box::new(identity),
+        }));
         changes.extend(decided.iter().map(|effect| Change::Decided {
             effect: Box::new(effect.clone()),
         }));
@@ -341,7 +307,7 @@ fn attempt(
             operation: "resume".to_owned(),
             changes,
         };
-        Ok((Some(transition), Some((Some(abandoned), identity))))
+        Ok((Some(transition), Some(outcome)))
     })?;
     let wrote = committed.wrote;
     Ok(committed.value.map(|(source, identity)| {
@@ -526,25 +492,37 @@ fn choose(
         }
     };
     let candidate = matching.swap_remove(pick);
-    if request.from.is_none() && &candidate.session() != target && just_taken_up(&candidate, now) {
+    if request.from.is_none()
+        && &candidate.session() != target
+        && let Some(at) = just_taken_up(&view.state, &candidate, now)
+    {
         return Err(EngineError::AlreadyTakenUp {
             task_id: candidate.identity.task_id.clone(),
             winner: candidate.session(),
-            at: candidate.identity.updated_at,
+            at,
         });
     }
     Ok(candidate)
 }
 
-/// Tells whether another session took the task up a moment ago and nothing shows that it ended. Who then asks for the task
-/// without naming that session came second in a race; to continue from there on purpose, name it.
-fn just_taken_up(candidate: &Candidate, now: Time) -> bool {
-    candidate.identity.resumed_from_session_id.is_some()
-        && now.since(candidate.identity.updated_at) < JUST_NOW
-        && !matches!(
-            candidate.liveness,
-            Liveness::Ended { .. } | Liveness::Crashed { .. }
-        )
+/// Tells when another session took the task up, if that was a moment ago and nothing shows that it ended. Who then asks for
+/// the task without naming that session came second in a race; to continue from there on purpose, name it. Where the task
+/// is over or waits for a person, that is the answer.
+fn just_taken_up(state: &State, candidate: &Candidate, now: Time) -> Option<Time> {
+    let answer = match candidate.verdict {
+        Verdict::ResumeVerification | Verdict::StaleTask | Verdict::InUse => false,
+        Verdict::NotResumable | Verdict::HumanReview | Verdict::MismatchedRepository => true,
+    };
+    let over = matches!(
+        candidate.liveness,
+        Liveness::Ended { .. } | Liveness::Crashed { .. }
+    );
+    let entry = state.tasks.get(&candidate.identity.task_id)?;
+    let holder = entry.identity(&candidate.session())?;
+    let source = entry.identity(holder.resumed_from.as_ref()?)?;
+    // The source was closed by the take-up; the holder's own record is renewed by all that it does.
+    let at = source.updated_at;
+    (!answer && !over && now.since(at) < JUST_NOW).then_some(at)
 }
 
 /// Says what a token that fits nothing means: somebody was first, or something changed.
@@ -577,6 +555,7 @@ fn permit(
     candidate: &Candidate,
     request: &ResumeRequest,
     target: &SessionRef,
+    named: bool,
 ) -> Result<(), EngineError> {
     let task_id = candidate.identity.task_id.clone();
     match candidate.verdict {
@@ -603,7 +582,6 @@ fn permit(
             if let Some(unknown) = unknown_life(candidate, target) {
                 reason = format!("{reason}; {unknown}");
             }
-            let token = candidate.token.clone().unwrap_or_default();
             let words = [
                 "git",
                 "takeup",
@@ -613,10 +591,21 @@ fn permit(
                 candidate.identity.session_id.as_str(),
             ];
             let mut words = words.to_vec();
-            if target.id != SessionId::terminal() && request.to.is_some() {
+            // Whoever runs the command may be elsewhere: who asked is said by it.
+            if named && target.id != SessionId::terminal() {
                 words.extend(["--to", target.id.as_str()]);
             }
-            words.extend(["--confirm", &token]);
+            if target.agent != AgentId::person() {
+                words.extend(["--agent", target.agent.as_str()]);
+            }
+            let pid = request.pid.map(|pid| pid.to_string());
+            if let Some(pid) = &pid {
+                words.extend(["--pid", pid]);
+            }
+            match &candidate.token {
+                Some(token) => words.extend(["--confirm", token]),
+                None => words.push("--rebuild"),
+            }
             Err(EngineError::NeedsConfirmation {
                 what: format!("task {task_id} is {}: {reason}", candidate.verdict.code()),
                 command: NextView::new("confirm", &words).command.unwrap_or_default(),

@@ -565,6 +565,7 @@ fn consequences(
                 open_effects: Vec::new(),
                 resumed_from: Some(holder.session.clone()),
                 resumed_to: None,
+                closed_by: None,
                 created_at: known.map_or(at, |known| known.created_at),
                 updated_at: at,
                 revision: known.map_or(1, |known| known.revision + 1),

@@ -12,13 +12,23 @@ pub(super) fn task<'a>(state: &'a State, text: &str) -> Result<&'a TaskEntry, En
         return Ok(entry);
     }
     let by_title: Vec<_> = entries().filter(|entry| entry.task.title == text).collect();
-    let matching = if by_title.is_empty() {
+    let mut matching: Vec<_> = if by_title.is_empty() {
         entries()
             .filter(|entry| !text.is_empty() && entry.task.task_id.as_str().starts_with(text))
             .collect()
     } else {
         by_title
     };
+    // Who shortens a name means what is unfinished, where one such is.
+    if let [one] = matching
+        .iter()
+        .copied()
+        .filter(|entry| !entry.is_closed())
+        .collect::<Vec<_>>()
+        .as_slice()
+    {
+        matching = vec![one];
+    }
     match matching.as_slice() {
         [] => Err(EngineError::NoTask(text.to_owned())),
         [one] => Ok(one),

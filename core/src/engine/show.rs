@@ -214,10 +214,11 @@ fn history(entry: &TaskEntry) -> Vec<LogLine> {
             ));
         }
         if identity.status.is_closed() && identity.resumed_to.is_none() {
+            let closed_by = identity.closed_by.as_ref().map(ToString::to_string);
             lines.push(line(
                 identity.updated_at,
                 identity.status.code(),
-                &by,
+                closed_by.as_deref().unwrap_or(&by),
                 format!("the task is {}", identity.status.code()),
             ));
         }

@@ -154,6 +154,7 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
             open_effects: Vec::new(),
             resumed_from: None,
             resumed_to: None,
+            closed_by: None,
             created_at: at,
             updated_at: at,
             revision: 1,

@@ -47,19 +47,14 @@ pub(super) fn next_of(
             "resume",
             &["git", "takeup", "resume", task, "--from", from, "--confirm"],
         ),
-        Verdict::StaleTask => NextView::new(
-            "resume",
-            &[
-                "git",
-                "takeup",
-                "resume",
-                task,
-                "--from",
-                from,
-                "--confirm",
-                token.unwrap_or_default(),
-            ],
-        ),
+        Verdict::StaleTask => {
+            let mut words = vec!["git", "takeup", "resume", task, "--from", from];
+            match token {
+                Some(token) => words.extend(["--confirm", token]),
+                None => words.push("--rebuild"),
+            }
+            NextView::new("resume", &words)
+        }
         Verdict::HumanReview => match &facts.review {
             Some(ReviewGate::Pending(id) | ReviewGate::Decided(id)) => NextView::new(
                 "human-review",
@@ -103,4 +98,23 @@ pub(super) fn next_of(
             },
         },
     }
+}
+
+/// Says the step that comes next for a task that the calling session holds and works on: what changed is its own work, and
+/// there is nothing to take up. `None` where the verdict does not turn on the content.
+pub(super) fn next_at_work(identity: &IdentityView, verdict: Verdict) -> Option<NextView> {
+    let action = match verdict {
+        Verdict::ResumeVerification => "evaluate",
+        Verdict::StaleTask => "save",
+        Verdict::HumanReview
+        | Verdict::InUse
+        | Verdict::NotResumable
+        | Verdict::MismatchedRepository => return None,
+    };
+    let task = identity.task_id.as_str();
+    let session = identity.session_id.as_str();
+    Some(NextView::new(
+        action,
+        &["git", "takeup", action, task, "--session", session],
+    ))
 }

@@ -153,6 +153,7 @@ fn history() -> Vec<Transition> {
         open_effects: open_effects(),
         resumed_from: Some(session("owl")),
         resumed_to: Some(session("cat")),
+        closed_by: None,
         created_at: at(0),
         updated_at: at(9),
         revision: 7,

@@ -116,6 +116,7 @@ fn start(name: &str, status: Status) -> anyhow::Result<Transition> {
                     open_effects: Vec::new(),
                     resumed_from: None,
                     resumed_to: None,
+                    closed_by: None,
                     created_at: Time::EPOCH,
                     updated_at: Time::EPOCH,
                     revision: 1,

@@ -24,7 +24,7 @@ pub(super) fn question(
     context: &Context,
 ) -> Result<Option<Question>, Failure> {
     match (asks, failure.code.as_str()) {
-        (Asks::TakeUp, "confirmation-needed") => take_up(failure, call, context).map(Some),
+        (Asks::TakeUp, "confirmation-needed") => take_up(failure, call, context),
         (Asks::Decide, "confirmation-needed") => decide(arguments, context).map(Some),
         _ => Ok(None),
     }
@@ -69,14 +69,22 @@ fn changed() -> Failure {
     .hint("make the call again")
 }
 
-/// The question before a task is taken up. Its subject is the token that confirms exactly this candidate.
-fn take_up(failure: &Failure, call: &Call, context: &Context) -> Result<Question, Failure> {
+/// The question before a task is taken up. Its subject is the token that confirms exactly this candidate. `None`: the look
+/// was incomplete, so no yes can be for what is shown.
+fn take_up(failure: &Failure, call: &Call, context: &Context) -> Result<Option<Question>, Failure> {
     let command = failure
         .next
         .as_ref()
         .and_then(|next| next.command.clone())
         .unwrap_or_default();
-    let token = command.rsplit(' ').next().unwrap_or_default().to_owned();
+    let Some(token) = command
+        .rsplit(' ')
+        .next()
+        .filter(|word| word.starts_with("ok-"))
+    else {
+        return Ok(None);
+    };
+    let token = token.to_owned();
     let request = InspectRequest {
         session: call.session.clone(),
         agent: Some(call.agent.clone()),
@@ -88,7 +96,7 @@ fn take_up(failure: &Failure, call: &Call, context: &Context) -> Result<Question
         .iter()
         .find(|candidate| candidate.token.as_ref() == Some(&token))
         .ok_or_else(changed)?;
-    Ok(Question {
+    Ok(Some(Question {
         subject: token,
         what: failure
             .message
@@ -98,7 +106,7 @@ fn take_up(failure: &Failure, call: &Call, context: &Context) -> Result<Question
         label: "Take the task up".to_owned(),
         command,
         is_plain: candidate.verdict == Verdict::ResumeVerification,
-    })
+    }))
 }
 
 fn take_up_message(candidate: &Candidate, call: &Call) -> String {
