@@ -3,10 +3,10 @@
 //! They exist in builds with debug assertions only; in a release build every function here does the operation and nothing
 //! else. Two variables drive them:
 //!
-//! - `TAKEUP_FAULT=POINT[#N]=ACTION` arms one point. `POINT` is a name and a moment, such as `journal-append:before`; the
+//! - `TAKEUP_FAULT=POINT[#N]=ACTION` arms one point, or several with commas between them. `POINT` is a name and a moment, such as `journal-append:before`; the
 //!   moments are `before`, `middle` (half of a write is done) and `after`. `#N` means the Nth time the point is reached,
-//!   counted from 1. `ACTION` is `kill` (SIGKILL to this process), `enospc` (the operation fails as on a full disk) or
-//!   `pause=FILE` (waits until `FILE` exists, a minute at most; while it waits, `FILE.waiting` exists).
+//!   counted from 1. `ACTION` is `kill` (SIGKILL to this process), `enospc` (the operation fails as on a full disk),
+//!   `full=FILE` (it fails so whenever `FILE` exists) or `pause=FILE` (waits until `FILE` exists, a minute at most; while it waits, `FILE.waiting` exists).
 //! - `TAKEUP_FAULT_LOG=FILE` appends the name of each point that is reached, one a line.
 use std::io::{self, Write};
 
@@ -72,6 +72,7 @@ mod armed {
     enum Action {
         Kill,
         NoSpace,
+        Full(PathBuf),
         Pause(PathBuf),
     }
 
@@ -82,6 +83,7 @@ mod armed {
             None => (point, 1),
         };
         let action = match action.split_once('=') {
+            Some(("full", file)) => Action::Full(PathBuf::from(file)),
             Some(("pause", file)) => Action::Pause(PathBuf::from(file)),
             None if action == "kill" => Action::Kill,
             None if action == "enospc" => Action::NoSpace,
@@ -119,7 +121,8 @@ mod armed {
     }
 
     pub(super) fn is_armed(name: &str, moment: &str) -> bool {
-        fault().is_some_and(|fault| fault.point == format!("{name}:{moment}"))
+        let point = format!("{name}:{moment}");
+        fault().is_some_and(|fault| fault.point.split(',').any(|armed| armed == point))
     }
 
     pub(super) fn at(name: &'static str, moment: &'static str) -> io::Result<()> {
@@ -127,6 +130,13 @@ mod armed {
         let Some(fault) = fault().filter(|_| is_armed(name, moment)) else {
             return Ok(());
         };
+        if let Action::Full(file) = &fault.action {
+            return if file.exists() {
+                Err(rustix::io::Errno::NOSPC.into())
+            } else {
+                Ok(())
+            };
+        }
         if fault.seen.fetch_add(1, Ordering::Relaxed) + 1 != fault.hit {
             return Ok(());
         }
@@ -139,7 +149,7 @@ mod armed {
                 // The signal ends the process before this returns; should it not, the operation fails.
                 Err(rustix::io::Errno::INTR.into())
             }
-            Action::NoSpace => Err(rustix::io::Errno::NOSPC.into()),
+            Action::NoSpace | Action::Full(_) => Err(rustix::io::Errno::NOSPC.into()),
             Action::Pause(file) => {
                 let mut waiting = file.clone().into_os_string();
                 waiting.push(".waiting");

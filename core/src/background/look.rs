@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::record::{Record, State};
 use super::store::{BackgroundError, Store};
+use super::tree;
 use crate::ids::BackgroundId;
 use crate::issue::Issue;
 use crate::process::{ProcessState, Processes};
@@ -24,6 +25,11 @@ pub enum Watch {
         /// What shows it.
         proof: String,
     },
+    /// Whether it runs cannot be told from here: the state is the recorded one, and the task is not over until somebody sees it.
+    Unknown {
+        /// Why not.
+        why: String,
+    },
 }
 
 /// A task as it is now.
@@ -43,19 +49,19 @@ pub fn look(
     id: &BackgroundId,
     processes: &dyn Processes,
 ) -> Result<Seen, BackgroundError> {
-    let read = || match store.read(id) {
-        Ok(Some((record, _))) => Ok(record),
+    let read = || match store.read_told(id) {
+        Ok(Some((record, _, told))) => Ok((record, told)),
         Ok(None) => Err(BackgroundError::Missing(id.to_string())),
         Err(issue) => Err(BackgroundError::Damaged(issue)),
     };
-    let over = |record: Record| Seen {
+    let over = |record: Record, corrected: bool| Seen {
         record,
-        corrected: false,
+        corrected,
         watch: Watch::Nobody,
     };
-    let record = read()?;
+    let (record, told) = read()?;
     if record.state.is_over() {
-        return Ok(over(record));
+        return Ok(over(record, told));
     }
     if store.is_locked(id).map_err(BackgroundError::Damaged)? {
         let proof = record.supervisor.as_ref().map_or_else(
@@ -64,68 +70,118 @@ pub fn look(
         );
         return Ok(Seen {
             record,
-            corrected: false,
+            corrected: told,
             watch: Watch::Supervisor { proof },
         });
     }
     // The supervisor records the end before it lets go of the lock: what is read now is the last word.
-    let record = read()?;
+    let (record, told) = read()?;
     if record.state.is_over() {
-        return Ok(over(record));
+        return Ok(over(record, told));
     }
     let seen = unsupervised(record, processes);
     if let Watch::Supervisor { .. } = seen.watch {
         return Ok(seen);
     }
     // Where the lock file is gone, only the supervisor's own end shows that it has nothing more to say.
-    let record = read()?;
+    let (record, told) = read()?;
     Ok(if record.state.is_over() {
-        over(record)
+        over(record, told)
     } else {
         seen
     })
 }
 
-/// Judges a task that is recorded as not over, and whose lock nobody holds.
+/// Judges a task that is recorded as not over, and whose lock nobody holds. It is over when nothing of it lives; what cannot
+/// be looked at is not known to be over.
 pub(super) fn unsupervised(mut record: Record, processes: &dyn Processes) -> Seen {
-    if let Some(supervisor) = &record.supervisor
-        && processes.state(supervisor) == ProcessState::Running
-    {
-        let proof = format!("{} runs; its lock file is gone", supervisor.describe());
-        return Seen {
-            record,
-            corrected: false,
-            watch: Watch::Supervisor { proof },
-        };
+    let seen = |record: Record, watch: Watch| Seen {
+        record,
+        corrected: false,
+        watch,
+    };
+    if let Some(supervisor) = &record.supervisor {
+        let state = processes.state(supervisor);
+        if state == ProcessState::Running {
+            let proof = format!("{} runs; its lock file is gone", supervisor.describe());
+            return seen(record, Watch::Supervisor { proof });
+        }
+        // A supervisor says first who it is, so where it is out of sight, so is what it may have started.
+        if !state.is_over() && matches!(record.state, State::Starting) {
+            let why = format!("{} {}", supervisor.describe(), state.describe());
+            return seen(record, Watch::Unknown { why });
+        }
     }
-    let lost = match &record.state {
-        State::Running {
-            process,
-            started_at,
-            command_end,
-        } => {
-            let state = processes.state(process);
-            let proof = format!("{} {}", process.describe(), state.describe());
-            if state == ProcessState::Running {
-                return Seen {
+    let command = match &record.state {
+        State::Running { process, .. } => Some(process.clone()),
+        State::Starting
+        | State::Completed { .. }
+        | State::Failed { .. }
+        | State::Stopped { .. }
+        | State::TimedOut { .. }
+        | State::Lost { .. }
+        | State::Unobserved { .. } => None,
+    };
+    let mut proof = "its supervisor ended before it had started the command".to_owned();
+    if let Some(command) = &command {
+        let state = processes.state(command);
+        proof = format!("{} {}", command.describe(), state.describe());
+        if state == ProcessState::Running {
+            let proof = format!("{proof}; its supervisor is gone");
+            return seen(record, Watch::Unwatched { proof });
+        }
+        if !state.is_over() {
+            return seen(record, Watch::Unknown { why: proof });
+        }
+    }
+    // The number of another boot is no number of this one's; else what the command has started may live on.
+    let here = command.as_ref().or(record.supervisor.as_ref());
+    let is_of_this_boot =
+        here.is_none_or(|process| processes.state(process) != ProcessState::OtherBoot);
+    if is_of_this_boot {
+        match tree::scattered(processes, command.as_ref(), &record.id, std::process::id()) {
+            Err(error) => {
+                return seen(
                     record,
-                    corrected: false,
-                    watch: Watch::Unwatched {
-                        proof: format!("{proof}; its supervisor is gone"),
+                    Watch::Unknown {
+                        why: format!("{proof}; what it started cannot be looked for: {error}"),
                     },
-                };
+                );
             }
-            match command_end {
-                // The command's own end was seen; what it had left behind went with the supervisor's watch.
-                Some(end) => State::of_end(end.how, *started_at, end.at),
-                None => State::Lost {
-                    started_at: Some(*started_at),
-                    why: format!(
-                        "its supervisor is gone, and so nobody saw the end, nor kept what it printed last: {proof}"
-                    ),
-                },
+            Ok(members) => {
+                if let Some(first) = members.first() {
+                    let proof = format!(
+                        "{proof}; {} of it runs; its supervisor is gone",
+                        first.describe()
+                    );
+                    if command.is_none() {
+                        record.state = State::Running {
+                            started_at: first.started_at.unwrap_or(record.created_at),
+                            process: first.clone(),
+                            command_end: None,
+                        };
+                    }
+                    return Seen {
+                        record,
+                        corrected: command.is_none(),
+                        watch: Watch::Unwatched { proof },
+                    };
+                }
             }
         }
+    }
+    record.state = match &record.state {
+        State::Running {
+            started_at,
+            command_end: Some(end),
+            ..
+        } => State::of_end(end.how, *started_at, end.at),
+        state @ State::Running { .. } => State::Lost {
+            started_at: state.started_at(),
+            why: format!(
+                "its supervisor is gone, and so nobody saw the end, nor kept what it printed last: {proof}"
+            ),
+        },
         State::Starting
         | State::Completed { .. }
         | State::Failed { .. }
@@ -134,10 +190,9 @@ pub(super) fn unsupervised(mut record: Record, processes: &dyn Processes) -> See
         | State::Lost { .. }
         | State::Unobserved { .. } => State::Lost {
             started_at: None,
-            why: "its supervisor ended before it had started the command".to_owned(),
+            why: proof,
         },
     };
-    record.state = lost;
     Seen {
         record,
         corrected: true,

@@ -315,24 +315,31 @@ pub(super) fn launch(
 }
 
 /// Puts right on disk what a look finds: a task whose supervisor is gone is taken under watch again, or recorded as lost.
-/// Called by every command that writes. Returns the ids of the tasks that are watched again.
+/// Called by every command that writes. Returns the ids of the tasks that are watched again; fails with the first failure,
+/// after all were tried.
 pub fn settle(store: &Store, host: &Host<'_>) -> Result<Vec<BackgroundId>, BackgroundError> {
     let mut again = Vec::new();
+    let mut failed = None;
     for seen in store.look_all(host.processes)?.0 {
         let id = seen.record.id.clone();
-        match seen.watch {
-            look::Watch::Unwatched { .. } => {
-                if watch_again(store, seen.record, host)? {
+        // What cannot be done for one task is done for the others.
+        let done = match seen.watch {
+            look::Watch::Unwatched { .. } => watch_again(store, seen.record, host).map(|taken| {
+                if taken {
                     again.push(id);
                 }
+            }),
+            look::Watch::Nobody if seen.corrected => record_lost(store, &id, host),
+            look::Watch::Nobody | look::Watch::Supervisor { .. } | look::Watch::Unknown { .. } => {
+                Ok(())
             }
-            look::Watch::Nobody if seen.corrected => record_lost(store, &id, host)?,
-            look::Watch::Nobody | look::Watch::Supervisor { .. } => {}
-        }
+        };
+        failed = failed.or_else(|| done.err());
     }
-    Ok(again)
+    failed.map_or(Ok(again), Err)
 }
 
+/// Takes a task under watch again. Returns `false` where somebody was faster, or it ended at this moment.
 pub(super) fn watch_again(
     store: &Store,
     mut record: Record,
@@ -347,7 +354,7 @@ pub(super) fn watch_again(
     };
     match launch(&order, host.program, store.folder())? {
         Answer::Running { .. } => Ok(true),
-        // Somebody was faster, or it ended at this moment: the next look tells.
+        // The next look tells.
         Answer::Taken | Answer::NotStarted { .. } => Ok(false),
         Answer::Failed { why } => Err(BackgroundError::Supervisor {
             what: format!("failed: {why}"),
@@ -359,10 +366,14 @@ fn record_lost(store: &Store, id: &BackgroundId, host: &Host<'_>) -> Result<(), 
     let Some(held) = store.lock(id)? else {
         return Ok(());
     };
-    let Ok(Some((mut record, events))) = store.read(id) else {
+    let Ok(Some((mut record, events, told))) = store.read_told(id) else {
         return Ok(());
     };
-    if !record.state.is_over() {
+    if record.state.is_over() {
+        if told {
+            store.write(&record, &events, host.clock.now(), true)?;
+        }
+    } else {
         let seen = look::unsupervised(record, host.processes);
         record = seen.record;
         if seen.corrected {

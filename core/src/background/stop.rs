@@ -5,13 +5,15 @@ use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use super::look::{Seen, Watch, look};
-use super::start::{Host, watch_again};
+use super::start::{Host, SUPERVISE, watch_again};
 use super::store::{BackgroundError, Store};
 use crate::files;
 use crate::ids::BackgroundId;
-use crate::process::{ProcessIdentity, Processes, Signalled};
+use crate::process::{ProcessIdentity, ProcessState, Processes, Signalled};
 use crate::time::Time;
 
+/// The grace of a stop whose order could not be written.
+pub(super) const GRACE: Duration = Duration::from_secs(5);
 /// How long, beyond the grace, a supervisor may take.
 const ANSWER: Duration = Duration::from_secs(10);
 
@@ -67,27 +69,38 @@ pub fn stop(
                 watch_again(store, seen.record, host)?;
                 continue;
             }
+            Watch::Unknown { why } => return Err(BackgroundError::OutOfReach(why.clone())),
             Watch::Supervisor { .. } => {}
         }
-        let Some(supervisor) = seen.record.supervisor.clone() else {
+        let recorded = seen.record.supervisor;
+        let supervisor = match &recorded {
+            Some(supervisor) if !processes.state(supervisor).is_over() => recorded,
+            _ => unrecorded(id, processes)?.or(recorded),
+        };
+        let Some(supervisor) = supervisor else {
             return Err(deaf("has not said who it is"));
         };
+        let state = processes.state(&supervisor);
+        if state != ProcessState::Running && !state.is_over() {
+            return Err(BackgroundError::OutOfReach(format!(
+                "its supervisor, {} {}",
+                supervisor.describe(),
+                state.describe()
+            )));
+        }
         let request = StopRequest {
             by: by.to_owned(),
             at: host.clock.now(),
             grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
         };
         let text = serde_json::to_vec(&request).unwrap_or_default();
-        files::replace(&store.stop_path(id), &text, 0o600)?;
-        if ask(&supervisor, processes)?
-            && !wait_over(
-                store,
-                id,
-                &supervisor,
-                grace.saturating_add(ANSWER),
-                processes,
-            )?
-        {
+        // A disk that the task has filled must not keep it from being stopped: the signal alone stops it, too.
+        let grace = match files::replace(&store.stop_path(id), &text, 0o600) {
+            Ok(()) => grace,
+            Err(_) => GRACE,
+        };
+        let most = grace.saturating_add(ANSWER);
+        if ask(&supervisor, processes)? && !wait_over(store, id, &supervisor, most, processes)? {
             if is_second_try {
                 return Err(deaf("does not answer, and neither did the one after it"));
             }
@@ -110,6 +123,18 @@ pub fn stop(
         }
         is_second_try = true;
     }
+}
+
+/// Finds the supervisor of a task that found no room to record who it is.
+fn unrecorded(
+    id: &BackgroundId,
+    processes: &dyn Processes,
+) -> Result<Option<ProcessIdentity>, BackgroundError> {
+    Ok(processes.everyone()?.into_iter().find(|process| {
+        processes.details(process.pid).is_some_and(|details| {
+            matches!(details.command.get(1..), Some([first, second]) if first == SUPERVISE && second == id.as_str())
+        })
+    }))
 }
 
 fn deaf(what: &str) -> BackgroundError {

@@ -4,7 +4,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::events::{self, Event};
-use super::record::{ReadBack, Record, VERSION, to_json};
+use super::record::{ReadBack, Record, State, VERSION, to_json};
 use crate::env::Env;
 use crate::error::{Exit, Explain};
 use crate::files::{self, FileError};
@@ -82,6 +82,9 @@ pub enum BackgroundError {
         "process {0} is the first of all, or stands above this command: stopping it would stop the caller"
     )]
     Above(u32),
+    /// What runs the task cannot be seen or reached from here.
+    #[error("the task cannot be stopped from here: {0}")]
+    OutOfReach(String),
     /// The process belongs to another user.
     #[error("process {0} belongs to another user")]
     ForeignProcess(u32),
@@ -106,6 +109,7 @@ impl Explain for BackgroundError {
             Self::NoProcess(_) => "no-such-process",
             Self::ForeignProcess(_) => "foreign-process",
             Self::Above(_) => "process-above",
+            Self::OutOfReach(_) => "background-task-out-of-reach",
         }
     }
 
@@ -133,6 +137,9 @@ impl Explain for BackgroundError {
                 "end what listens there (a task of before? see `git takeup bg list`), or wait for a text of the output"
                     .to_owned(),
             ),
+            Self::OutOfReach(_) => Some(
+                "stop it where it runs, such as in the container it was started in".to_owned(),
+            ),
             Self::Damaged(_)
             | Self::NoWorkingFolder(_)
             | Self::Supervisor { .. }
@@ -155,6 +162,7 @@ impl Explain for BackgroundError {
             | Self::NotStarted { .. }
             | Self::Supervisor { .. }
             | Self::ForeignProcess(_)
+            | Self::OutOfReach(_)
             | Self::Above(_) => Exit::No,
         }
     }
@@ -320,6 +328,26 @@ impl Store {
             ));
         }
         Ok(Some((file.takeup, file.event_history)))
+    }
+
+    /// As [`Self::read`], with the state that the status file could not be given; the last part tells whether there was one.
+    pub(super) fn read_told(
+        &self,
+        id: &BackgroundId,
+    ) -> Result<Option<(Record, Vec<Event>, bool)>, Issue> {
+        let Some((mut record, events)) = self.read(id)? else {
+            return Ok(None);
+        };
+        let is_starting = matches!(record.state, State::Starting);
+        let told = (!record.state.is_over())
+            .then(|| events::last_state(&self.events_path(id), is_starting))
+            .flatten()
+            .filter(|state| is_starting || state.is_over());
+        let is_told = told.is_some();
+        if let Some(state) = told {
+            record.state = state;
+        }
+        Ok(Some((record, events, is_told)))
     }
 
     /// Writes the record of a task, so that a reader sees the old one or the new one. `durable` ones survive a loss of

@@ -21,6 +21,7 @@ use super::record::{CommandEnd, End, Failure, Record, State, Stopping};
 use super::start::{Answer, Order};
 use super::store::{BackgroundError, Store};
 use super::{check, stop, tree};
+use crate::files::FileError;
 use crate::ids::BackgroundId;
 use crate::paths;
 use crate::process::{ProcessIdentity, Processes};
@@ -184,10 +185,22 @@ impl Supervisor<'_> {
         }
     }
 
-    fn write_status(&self, durable: bool) -> bool {
+    /// Writes the status file. Returns the failure, which most changes may bear: the next one writes all again.
+    fn write_status(&self, durable: bool) -> Option<FileError> {
         self.store
             .write(&self.record, &self.history, self.now(), durable)
-            .is_ok()
+            .err()
+    }
+
+    /// As [`Self::write_status`] for a change of the state: where the status file cannot be written, the state stands among
+    /// the events, for which room is kept. Returns `false` where not even that was possible.
+    fn write_state(&self, durable: bool) -> bool {
+        let Some(error) = self.write_status(durable) else {
+            return true;
+        };
+        let mut event = Event::new(EventKind::NotRecorded, self.now()).message(error.to_string());
+        event.state = Some(Box::new(self.record.state.clone()));
+        events::append(&self.store.events_path(&self.id), &event).is_ok()
     }
 
     fn run(mut self) {
@@ -284,10 +297,18 @@ impl Supervisor<'_> {
             return;
         }
         self.reap();
-        if self.signals.asked.swap(false, Ordering::Relaxed)
-            && let Some(request) = stop::read_request(&self.store, &self.id)
-        {
-            self.begin_stop(Why::By(request.by), Duration::from_millis(request.grace_ms));
+        if self.signals.asked.swap(false, Ordering::Relaxed) {
+            // Who asks writes first who it is; where that found no room, it is asked for all the same.
+            let (by, grace) = stop::read_request(&self.store, &self.id).map_or_else(
+                || {
+                    (
+                        "somebody whose order could not be written".to_owned(),
+                        stop::GRACE,
+                    )
+                },
+                |request| (request.by, Duration::from_millis(request.grace_ms)),
+            );
+            self.begin_stop(Why::By(by), grace);
         }
         // What we did not start is not ours to end when we are told to: it is found again by the next look.
         if self.signals.terminated.swap(false, Ordering::Relaxed) && !self.record.adopted {
@@ -558,15 +579,15 @@ impl Supervisor<'_> {
             }
         };
         super::group::remove_of(&self.record);
-        self.note(end_event(&self.record, now));
         if self.record.notify {
             let end = super::record::exit_status(&self.record.state).unwrap_or(125);
             let line = format!("\n--- Command finished with exit code: {end} ---\n");
             self.put(Stream::Stdout, line.as_bytes());
         }
-        // A disk that is full now may have room again soon; the end is worth waiting for.
+        self.note(end_event(&self.record, now));
+        // A disk that is full now may have room again soon; an end that stands nowhere is worth waiting for.
         for _ in 0..600 {
-            if self.write_status(true) {
+            if self.write_state(true) {
                 break;
             }
             std::thread::sleep(Duration::from_millis(500));

@@ -35,7 +35,8 @@ pub struct Waited {
 /// How long is slept at most: a process table that cannot wake us is looked at this often.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
-/// Waits until as many of the tasks are over as asked for, or the time is. Where `interrupt` is raised, the time is over
+/// Waits until as many of the tasks are over as asked for, or the time is. One that cannot be seen from here counts as one that
+/// did not complete. Where `interrupt` is raised, the time is over
 /// within a second. With a `host`, a task whose supervisor is gone is taken under watch again, so that what it prints from
 /// now on is kept; without one nothing is written.
 pub fn wait(
@@ -63,7 +64,10 @@ pub fn wait(
                 continue;
             }
         }
-        let is_over = |seen: &Seen| seen.record.state.is_over();
+        // What cannot be seen from here is not waited for: nothing would ever wake us.
+        let is_over = |seen: &Seen| {
+            seen.record.state.is_over() || matches!(seen.watch, Watch::Unknown { .. })
+        };
         let failed =
             |seen: &Seen| is_over(seen) && !matches!(seen.record.state, State::Completed { .. });
         let all = tasks.iter().all(is_over);
@@ -98,7 +102,7 @@ pub fn wait(
 /// Returns what becomes readable when the task may be over.
 fn handle(seen: &Seen, processes: &dyn Processes) -> Option<OwnedFd> {
     let process = match &seen.watch {
-        Watch::Nobody => None,
+        Watch::Nobody | Watch::Unknown { .. } => None,
         Watch::Supervisor { .. } => seen.record.supervisor.as_ref(),
         Watch::Unwatched { .. } => match &seen.record.state {
             State::Running { process, .. } => Some(process),

@@ -85,8 +85,11 @@ pub(super) fn settings(complaints: &[String], found: &mut Vec<Finding>) {
 }
 
 pub(super) fn background(engine: &Engine<'_>, found: &mut Vec<Finding>) {
-    let looked = Store::of(engine.env).and_then(|store| store.look_all(engine.processes));
-    match looked {
+    let store = Store::of(engine.env);
+    if let Ok(store) = &store {
+        room_of_tasks(store, found);
+    }
+    match store.and_then(|store| store.look_all(engine.processes)) {
         Ok((seen, issues)) => {
             for issue in &issues {
                 found.push(
@@ -119,6 +122,22 @@ pub(super) fn background(engine: &Engine<'_>, found: &mut Vec<Finding>) {
         Err(error) => {
             found.push(Finding::of("background", Health::Fail, &error));
         }
+    }
+}
+
+/// Tells where the folder of background tasks has no room: their ends cannot be recorded then.
+fn room_of_tasks(store: &Store, found: &mut Vec<Finding>) {
+    if let Some(what) = used_up(store.folder()) {
+        found.push(
+            Finding::fail(
+                "background",
+                format!(
+                    "{} is on a file system that has {what} left: no background task can be started, and output is lost",
+                    store.folder().display()
+                ),
+            )
+            .advice("make room on it: see how much the tasks take with `git takeup bg list`, stop what fills it with `git takeup bg stop`, and remove what is over with `git takeup bg clean`"),
+        );
     }
 }
 

@@ -153,7 +153,7 @@ fn launcher_and_supervisor_may_both_be_killed() {
 fn what_ended_unseen_is_lost_and_nothing_else() {
     let desk = Desk::new();
     let first = desk.sh(&format!("{}; exit 0", desk.wait_for_gate()));
-    let second = desk.sh("sleep 1000");
+    let second = desk.sh("exec sleep 1000");
     let commands = [desk.command(&first), desk.command(&second)];
     kill(&desk.supervisor(&first));
     kill(&desk.supervisor(&second));
@@ -178,7 +178,7 @@ fn what_ended_unseen_is_lost_and_nothing_else() {
 #[test]
 fn after_a_restart_of_the_machine_nobody_is_taken_for_the_task() {
     let desk = Desk::new();
-    let id = desk.sh("sleep 1000");
+    let id = desk.sh("exec sleep 1000");
     let command = desk.command(&id);
     kill(&desk.supervisor(&id));
     kill(&command);
@@ -221,7 +221,7 @@ fn after_a_restart_of_the_machine_nobody_is_taken_for_the_task() {
 #[test]
 fn a_number_that_was_given_out_again_is_not_the_task() {
     let desk = Desk::new();
-    let id = desk.sh("sleep 1000");
+    let id = desk.sh("exec sleep 1000");
     let command = desk.command(&id);
     kill(&desk.supervisor(&id));
     kill(&command);

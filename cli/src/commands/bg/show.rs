@@ -121,6 +121,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
         Watch::Nobody => {}
         Watch::Supervisor { proof } => add("watched", proof.clone()),
         Watch::Unwatched { proof } => add("unwatched", proof.clone()),
+        Watch::Unknown { why } => add("unknown", why.clone()),
     }
     add("progress", task.how_far(false));
     if let Some(since) = task.quiet_since {

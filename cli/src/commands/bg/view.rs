@@ -138,7 +138,7 @@ impl TaskData {
         matches!(
             self.state,
             State::Starting | State::Running { .. } | State::Completed { .. }
-        )
+        ) && !matches!(self.watch, Watch::Unknown { .. })
     }
 
     /// Returns the exit status that stands for the task's: its own, and never 0 for a task that did not complete (a command
@@ -167,8 +167,10 @@ impl TaskData {
             }
             _ => {}
         }
-        if let Watch::Unwatched { .. } = self.watch {
-            text.push_str(", unwatched");
+        match self.watch {
+            Watch::Unwatched { .. } => text.push_str(", unwatched"),
+            Watch::Unknown { .. } => text.push_str(", unknown from here"),
+            Watch::Nobody | Watch::Supervisor { .. } => {}
         }
         paint(style, text)
     }
@@ -217,6 +219,12 @@ impl TaskData {
         }
         if let Some(trouble) = &self.trouble {
             line.push_str(&format!(": {}", text::one_line(trouble, 300)));
+        }
+        if let Watch::Unknown { why } = &self.watch {
+            line.push_str(&format!(
+                ", when it was last seen; now it is out of sight: {}",
+                text::one_line(why, 300)
+            ));
         }
         line
     }

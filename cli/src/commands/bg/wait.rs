@@ -92,8 +92,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
         .into_iter()
         .map(|seen| TaskData::new(&store, seen, now))
         .collect();
-    let over: Vec<&TaskData> = tasks.iter().filter(|task| task.state.is_over()).collect();
-    let failed = over.iter().find(|task| !task.is_well());
+    let over = tasks.iter().filter(|task| task.state.is_over()).count();
+    let failed = tasks.iter().find(|task| !task.is_well());
     let exit = if waited.timed_out {
         Exit::Busy
     } else if failed.is_some() {
@@ -103,9 +103,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     };
     let code = failed
         .filter(|_| args.exit_code && !waited.timed_out)
-        .and_then(|task| task.code_to_pass_on());
+        .and_then(TaskData::code_to_pass_on);
     let lines: Vec<String> = tasks.iter().map(TaskData::sentence).collect();
-    let summary = match (&waited.timed_out, over.len()) {
+    let summary = match (&waited.timed_out, over) {
         (true, done) => format!("the time was over; {done} of {} are over", tasks.len()),
         (false, done) => format!("{done} of {} background tasks are over", tasks.len()),
     };

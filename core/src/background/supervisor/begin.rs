@@ -12,7 +12,6 @@ use super::*;
 use crate::background::group::{self, Group, Place};
 use crate::background::record::Record;
 use crate::background::store::Held;
-use crate::files::FileError;
 
 const STREAMS: [(Stream, &str); 2] = [(Stream::Stdout, "stdout"), (Stream::Stderr, "stderr")];
 
@@ -38,13 +37,16 @@ pub(super) fn begin<'a>(
     let mut history = VecDeque::new();
     if !is_parent && !record.adopted_now() {
         // The last word of the former supervisor counts, not what the launcher read.
-        match store.read(&id) {
-            Ok(Some((last, events))) if !last.state.is_over() => {
-                let again = record.watched_again_at;
-                let supervisor = record.supervisor;
+        match store.read_told(&id) {
+            Ok(Some((last, events, _))) if !last.state.is_over() => {
+                let found = record;
                 record = last;
-                record.supervisor = supervisor;
-                record.watched_again_at = again;
+                record.supervisor = found.supervisor;
+                record.watched_again_at = found.watched_again_at;
+                if matches!(record.state, State::Starting) {
+                    // Only what runs of it is known.
+                    record.state = found.state;
+                }
                 history.extend(events);
             }
             Ok(_) | Err(_) => {
@@ -54,7 +56,12 @@ pub(super) fn begin<'a>(
         }
     }
     let now = clock.now();
-    store.write(&record, &history, now, true)?;
+    let written = store.write(&record, &history, now, true);
+    let kept = events::make(&store.events_path(&id));
+    if is_parent {
+        written?;
+        kept.map_err(|error| FileError::new("cannot write", &store.events_path(&id), error))?;
+    }
     let mut supervisor = Supervisor {
         reading: Reading::new(order.quiet_ms),
         masker: Masker::of(&crate::env::Env::of_process()),
@@ -88,7 +95,7 @@ pub(super) fn begin<'a>(
     if is_parent {
         supervisor.start_command(&order.command)?;
     } else {
-        supervisor.take_over()?;
+        supervisor.take_over();
     }
     if supervisor.record.state.is_over() {
         return Ok(None);
@@ -204,7 +211,7 @@ impl Supervisor<'_> {
                     command_end: None,
                 };
                 self.note(Event::new(EventKind::Started, now));
-                self.write_status(false);
+                self.write_state(false);
                 answer(&Answer::Running { process });
             }
             Err(error) => {
@@ -229,7 +236,7 @@ impl Supervisor<'_> {
                 };
                 let event = end_event(&self.record, self.now());
                 self.note(event);
-                self.write_status(true);
+                self.write_state(true);
                 for (_, name) in STREAMS {
                     drop(std::fs::remove_file(self.store.pipe_path(&self.id, name)));
                 }
@@ -331,18 +338,19 @@ impl Supervisor<'_> {
     }
 
     /// Goes on watching what runs already.
-    fn take_over(&mut self) -> Result<(), BackgroundError> {
+    fn take_over(&mut self) {
         let State::Running { process, .. } = &self.record.state else {
             answer(&Answer::Taken);
             self.record.state = State::Lost {
                 started_at: None,
                 why: "there was nothing to watch".to_owned(),
             };
-            return Ok(());
+            return;
         };
         let process = process.clone();
         if !self.record.adopted {
-            self.open_output()?;
+            // On a full disk it is watched all the same.
+            drop(self.open_output());
             for (stream, name) in STREAMS {
                 // A pipe that is gone cannot be read on; the command is watched all the same.
                 drop(self.open_pipe(stream, name, false));
@@ -355,6 +363,5 @@ impl Supervisor<'_> {
         self.note(event);
         self.write_status(true);
         answer(&Answer::Running { process });
-        Ok(())
     }
 }
