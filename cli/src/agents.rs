@@ -1,24 +1,29 @@
 //! The list of adapters: the only place that names them.
-use takeup_core::agent::{Agent, Found};
+use takeup_core::agent::{Agent, Found, Masked};
 use takeup_core::env::Env;
 
 /// A background task that an agent started by itself.
 pub(crate) use takeup_jcode::tasks::{BackgroundTask as AgentTask, TaskState as AgentTaskState};
 
-/// Returns every adapter, in the order in which lists show them.
+/// Returns every adapter, in the order in which lists show them. None is used but behind the masks: what agents recorded holds
+/// secrets.
 pub(crate) fn all() -> Vec<Box<dyn Agent>> {
     let mut agents: Vec<Box<dyn Agent>> = vec![
-        Box::new(takeup_opencode::OpenCode::new()),
-        Box::new(takeup_jcode::Jcode::new()),
-        Box::new(takeup_openclaw::OpenClaw::new()),
+        masked(takeup_opencode::OpenCode::new()),
+        masked(takeup_jcode::Jcode::new()),
+        masked(takeup_openclaw::OpenClaw::new()),
     ];
     for agent in takeup_cli_agents::all() {
-        agents.push(Box::new(agent));
+        agents.push(masked(agent));
     }
     // No agents of their own: what any agent can use, installed by the same commands.
-    agents.push(Box::new(takeup_openclaw::skills::Skills));
-    agents.push(Box::new(takeup_cli_agents::mcp::McpEntries));
+    agents.push(masked(takeup_openclaw::skills::Skills));
+    agents.push(masked(takeup_cli_agents::mcp::McpEntries));
     agents
+}
+
+fn masked(agent: impl Agent + 'static) -> Box<dyn Agent> {
+    Box::new(Masked::new(agent))
 }
 
 /// Lists the background tasks that agents started by themselves, out of their own records. Changes nothing.

@@ -1,6 +1,10 @@
 //! What an adapter can do. Every capability is optional; the default says honestly "not supported".
+mod masked;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+
+pub use masked::Masked;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

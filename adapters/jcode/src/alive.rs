@@ -9,8 +9,8 @@ use takeup_core::process::{Liveness, ProcessIdentity};
 use takeup_core::time::Time;
 
 use crate::processes::{Look, Processes, Running};
+use crate::shown::line;
 use crate::wire::Status;
-use takeup_core::text::one_line;
 
 /// How far clocks may differ: a start time is rounded to whole clock ticks, and counted from a boot time in seconds.
 const SLACK_MS: i64 = 2_000;
@@ -80,7 +80,7 @@ fn owner(pid: u32, signs: &Signs<'_>, processes: &dyn Processes) -> Owner {
     };
     let name = running.name.as_deref().map_or_else(
         || "of unknown name".to_owned(),
-        |name| format!("`{}`", one_line(name, 40)),
+        |name| format!("`{}`", line(name, 40)),
     );
     let is_jcode = running
         .name
@@ -174,7 +174,7 @@ pub(crate) fn judge(signs: &Signs<'_>, processes: &dyn Processes, now: Time) -> 
             )
         }
         Status::Error(message) => {
-            let proof = format!("an error ended it: {}", one_line(message, 200));
+            let proof = format!("an error ended it: {}", line(message, 200));
             ended(
                 &proof,
                 signs,
@@ -182,7 +182,7 @@ pub(crate) fn judge(signs: &Signs<'_>, processes: &dyn Processes, now: Time) -> 
             )
         }
         Status::Crashed(message) => crashed_by_status(message.as_deref()),
-        Status::Unknown(word) => unknown(&one_line(word, 40), &pids, signs, processes),
+        Status::Unknown(word) => unknown(&line(word, 40), &pids, signs, processes),
     }
 }
 
@@ -210,7 +210,7 @@ fn ended(proof: &str, signs: &Signs<'_>, why: Option<(InterruptionReason, String
 
 /// jcode has marked it as crashed itself: that means "not closed in order", and its text may say how.
 fn crashed_by_status(message: Option<&str>) -> Answer {
-    let text = message.map(|text| one_line(text, 200));
+    let text = message.map(|text| line(text, 200));
     let proof = text.as_ref().map_or_else(
         || "jcode marked it as crashed".to_owned(),
         |text| format!("jcode marked it as crashed: {text}"),

@@ -48,7 +48,7 @@ pub(crate) fn hook(
             let status = field("status");
             match field("error") {
                 Some(error) if status.as_deref() == Some("error") => HookKind::TurnEnd {
-                    status: Some(format!("error: {}", one_line(&error, ARGUMENT))),
+                    status: Some(format!("error: {}", crate::shown::line(&error, ARGUMENT))),
                 },
                 _ => HookKind::TurnEnd { status },
             }

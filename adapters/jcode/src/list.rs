@@ -483,7 +483,7 @@ impl Todo {
             "canceled" | "cancelled" => "cancelled".to_owned(),
             "in_progress" => "in_progress".to_owned(),
             "pending" | "" => "pending".to_owned(),
-            other => takeup_core::text::one_line(other, 40),
+            other => crate::shown::line(other, 40),
         }
     }
 

@@ -170,7 +170,7 @@ impl Meta {
         if let Status::Unknown(word) = &status {
             s.push(format!(
                 "status `{}` is not known",
-                takeup_core::text::one_line(word, 40)
+                crate::shown::line(word, 40)
             ));
         }
         let compaction = object

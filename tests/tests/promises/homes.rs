@@ -163,6 +163,63 @@ fn opencode_sidecar(repo: &Path, words: &Words) {
     );
 }
 
+/// Words in every field of these stores that is somebody's own: how sessions of jcode ended, and a question of OpenCode++.
+pub(crate) fn told(home: &Path, repo: &Path, words: &str) {
+    let ends = [
+        ("fails", json!({"Error": {"message": words}})),
+        ("dies", json!({"Crashed": {"message": words}})),
+        ("odd", json!({words: {}})),
+    ];
+    for (name, status) in ends {
+        let id = format!("session_{name}_1777639200000_00000000000000aa");
+        let at = "2026-05-01T10:00:00Z";
+        let session = json!({
+            "id": id, "created_at": at, "updated_at": at, "working_dir": repo, "title": words, "short_name": words,
+            "status": status, "messages": [{"id": "m1", "role": "user", "content": [{"type": "text", "text": words}]}],
+        });
+        put(
+            home.join(format!(".jcode/sessions/{id}.json")),
+            session.to_string(),
+        );
+        let todos = json!([{"content": words, "status": words, "priority": "high", "id": "1"}]);
+        put(
+            home.join(format!(".jcode/todos/{id}.json")),
+            todos.to_string(),
+        );
+    }
+    let question = json!({
+        "schemaVersion": "opencode-plusplus.human-review.v1",
+        "revision": 1,
+        "requestId": "human-review-1",
+        "taskId": "the-parser",
+        "sessionId": "ses_1",
+        "reasonCode": words,
+        "title": words,
+        "explanation": words,
+        "requiredUserAction": words,
+        "suggestedCommands": [words],
+        "affectedFiles": [words],
+        "currentBoundary": [words],
+        "requestedBoundary": [words],
+        "resumeCondition": words,
+        "status": "pending",
+        "createdAt": "2026-03-01T10:00:00.000Z",
+        "updatedAt": "2026-03-01T10:00:00.000Z",
+    });
+    let sidecar = repo.join(".agent-context/sidecar");
+    put(
+        sidecar.join("human-review-the-parser-ses-1.json"),
+        question.to_string(),
+    );
+    let manifest = json!({
+        "id": "the-parser", "task": words, "allowedEditGlobs": [words], "avoidEditGlobs": [words], "requiredCommands": [words],
+    });
+    put(
+        repo.join(".agent-context/runs/the-parser/run.json"),
+        manifest.to_string(),
+    );
+}
+
 /// OpenClaw's stores: the databases of today, and the files of before.
 fn openclaw(home: &Path, repo: &Path, words: &Words) {
     let state = home.join(".openclaw");

@@ -8,7 +8,7 @@ use std::process::Stdio;
 
 use serde_json::json;
 
-use super::homes::Words;
+use super::homes::{self, Words};
 use super::mcp::Client;
 use super::p5_looking_is_not_writing::{COMMANDS, Kind};
 use super::world::World;
@@ -182,9 +182,10 @@ fn careless(findings: &mut Findings, offset: usize) -> World {
     let words = Words {
         prompt: theirs.clone(),
         command: theirs.clone(),
-        title: theirs,
+        title: theirs.clone(),
     };
     let world = World::with(&words);
+    homes::told(&world.scratch.home(), &world.scratch.repo(), &theirs);
     // A branch and a file cannot carry every sign.
     let name = format!("x-{}-{}", SHAPES[0].text, SHAPES[1].text);
     world.scratch.git(&["checkout", "-qb", &name]);
@@ -413,9 +414,30 @@ fn nothing_leaks(offset: usize) {
             }
         }
     }
-    for session in ["ses_1", "agent:main:main", "agent:old:main", "c1"] {
+    for session in [
+        "ses_1",
+        "agent:main:main",
+        "agent:old:main",
+        "c1",
+        "session_fails",
+        "session_dies",
+        "session_odd",
+    ] {
         let ran = world.run(&["sessions", "show", session, "--turns", "20", "--json"]);
         findings.look(&format!("session {session}"), ran.stdout.as_bytes());
+    }
+    for words in [
+        &["review", "show", "the-parser"][..],
+        &["review", "show", "the-parser", "--json"],
+        &["show", "the-parser"],
+        &["show", "the-parser", "--json"],
+        &["inspect", "the-parser", "--json"],
+        &["handover", "the-parser"],
+        &["resume", "the-parser"],
+    ] {
+        let ran = world.run(words);
+        findings.look(&format!("{words:?}"), ran.stdout.as_bytes());
+        findings.look(&format!("errors of {words:?}"), ran.stderr.as_bytes());
     }
     let mut client = Client::with(&world, &[("DEPLOY_TOKEN", IN_ENVIRONMENT)]);
     let all = shapes(offset, "");
@@ -428,6 +450,7 @@ fn nothing_leaks(offset: usize) {
         ("takeup_show", json!({"task": "held"})),
         ("takeup_handover", json!({"task": "held"})),
         ("takeup_sessions", json!({})),
+        ("takeup_review", json!({"action": "list"})),
         ("takeup_bg_list", json!({})),
         ("takeup_bg_output", json!({"id": "build"})),
     ] {
