@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use bstr::{ByteSlice as _, Finder};
 use rusqlite::{Connection, Row, Statement};
+use takeup_core::text::json_of_agent;
 use takeup_sqlite::{Columns, ReadError, columns, integer, text};
 
 use super::entry::{Entry, is_conversation};
@@ -162,7 +163,7 @@ impl Schema {
         if self.nodes.has("status") && is_settled(session.status.as_deref(), bytes) {
             return Ok(session);
         }
-        match serde_json::from_slice::<Entry>(bytes) {
+        match json_of_agent::<Entry>(bytes) {
             Ok(entry) => {
                 session.archived |= entry.archived_at.is_some();
                 session.entry = Some(entry);
@@ -280,7 +281,7 @@ fn length(row: &Row<'_>, column: usize) -> u64 {
 /// Reads one event, packed or not; `None` where it is not what its format says.
 fn event(row: &Row<'_>) -> Result<Option<Event>, ReadError> {
     if let Some(bytes) = row.get_ref(0)?.as_bytes_or_null().ok().flatten() {
-        return Ok(serde_json::from_slice(bytes).ok());
+        return Ok(json_of_agent(bytes).ok());
     }
     let Some(blob) = row.get_ref(1)?.as_bytes_or_null().ok().flatten() else {
         return Ok(None);
@@ -289,7 +290,7 @@ fn event(row: &Row<'_>) -> Result<Option<Event>, ReadError> {
         .and_then(|size| u64::try_from(size).ok())
         .unwrap_or(LARGEST_EVENT)
         .min(LARGEST_EVENT);
-    Ok(unpack(blob, most).and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+    Ok(unpack(blob, most).and_then(|bytes| json_of_agent(&bytes).ok()))
 }
 
 /// Unpacks at most `most` bytes; more is damage.

@@ -1,8 +1,10 @@
 //! The entry of a session, as both stores keep it, and the key it is filed under.
 use std::path::PathBuf;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+use takeup_core::text::json_of_agent;
 
 /// The fields that matter here. Unknown ones are left alone; one of another type than expected counts as absent.
 /// Channel and delivery fields are private and not read.
@@ -83,10 +85,10 @@ pub(crate) struct SystemPromptReport {
 pub(crate) fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
-    T: Deserialize<'de>,
+    T: DeserializeOwned,
 {
     let raw = <&'de RawValue>::deserialize(deserializer)?;
-    Ok(serde_json::from_str(raw.get()).ok())
+    Ok(json_of_agent(raw.get().as_bytes()).ok())
 }
 
 impl Entry {

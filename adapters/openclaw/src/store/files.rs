@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use takeup_core::files::{open_regular, read_bounded};
 use takeup_core::issue::{Issue, IssueKind};
+use takeup_core::text::json_of_agent;
 
 use super::database::SessionRow;
 use super::entry::{Entry, is_conversation, lenient};
@@ -100,24 +101,23 @@ impl Files {
     fn indexed(&self) -> Result<(Vec<SessionRow>, Vec<Issue>), Issue> {
         let path = self.folder.join("sessions.json");
         let bytes = read_bounded(&path, INDEX_LIMIT)?.unwrap_or_default();
-        let index: BTreeMap<String, &RawValue> =
-            serde_json::from_slice(&bytes).map_err(|error| {
-                let kind = if bytes.iter().all(|byte| *byte == 0) {
-                    IssueKind::Zeroed
-                } else if error.is_eof() {
-                    IssueKind::Torn
-                } else {
-                    IssueKind::Corrupt
-                };
-                Issue::new(&path, kind, error.to_string())
-            })?;
+        let index: BTreeMap<String, Box<RawValue>> = json_of_agent(&bytes).map_err(|error| {
+            let kind = if bytes.iter().all(|byte| *byte == 0) {
+                IssueKind::Zeroed
+            } else if error.is_eof() {
+                IssueKind::Torn
+            } else {
+                IssueKind::Corrupt
+            };
+            Issue::new(&path, kind, error.to_string())
+        })?;
         let mut rows = Vec::new();
         let mut issues = Vec::new();
         for (key, raw) in index {
             if !is_conversation(&key) {
                 continue;
             }
-            let entry = match serde_json::from_str::<Entry>(raw.get()) {
+            let entry = match json_of_agent::<Entry>(raw.get().as_bytes()) {
                 Ok(entry) => entry,
                 Err(error) => {
                     let message = format!("entry {:?}: {error}", crate::text::one_line(&key, 80));
@@ -189,7 +189,7 @@ impl Files {
                 .split(|byte| *byte == b'\n')
                 .next()
                 .unwrap_or_default();
-            serde_json::from_slice::<Event>(line).ok()
+            json_of_agent::<Event>(line).ok()
         };
         let from = size.saturating_sub(TAIL);
         file.seek(SeekFrom::Start(from)).map_err(unreadable)?;
@@ -212,7 +212,7 @@ impl Files {
         }
         let (mut events, mut bad, mut is_torn) = (Vec::new(), 0_usize, false);
         for line in lines {
-            match serde_json::from_slice::<Event>(line) {
+            match json_of_agent::<Event>(line) {
                 Ok(event) => {
                     events.push(event);
                     is_torn = false;
@@ -265,7 +265,7 @@ impl Files {
         let Some(bytes) = read_bounded(&path, LOCK_LIMIT)? else {
             return Ok(None);
         };
-        let lock: LockFile = serde_json::from_slice(&bytes)
+        let lock: LockFile = json_of_agent(&bytes)
             .map_err(|error| Issue::new(&path, IssueKind::Corrupt, error.to_string()))?;
         Ok(Some(Owner {
             pid: lock.pid,

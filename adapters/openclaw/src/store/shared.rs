@@ -6,6 +6,7 @@ use rusqlite::Connection;
 use serde::Deserialize;
 use takeup_core::issue::{Issue, IssueKind};
 use takeup_core::process::{ProcessIdentity, Processes};
+use takeup_core::text::json_of_agent;
 use takeup_core::time::Time;
 use takeup_sqlite::{ReadError, columns, integer, text};
 
@@ -172,7 +173,7 @@ fn gateway(db: &Connection, shared: &mut Shared) -> Result<(), ReadError> {
     let mut rows = statement.query([])?;
     if let Some(row) = rows.next()? {
         shared.gateway = text(row, 0)?
-            .and_then(|text| serde_json::from_str::<Payload>(&text).ok())
+            .and_then(|text| json_of_agent::<Payload>(text.as_bytes()).ok())
             .map(|payload| payload.owner);
     }
     Ok(())

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use takeup_core::agent::Turn;
 use takeup_core::identity::OpenEffect;
+use takeup_core::text::json_of_agent;
 use takeup_core::time::Time;
 
 use super::entry::lenient;
@@ -65,9 +66,9 @@ impl<'de> Deserialize<'de> for Content {
         let raw = <&'de serde_json::value::RawValue>::deserialize(deserializer)?;
         let text = raw.get();
         if text.starts_with('"') {
-            serde_json::from_str(text).map(Self::Text)
+            json_of_agent(text.as_bytes()).map(Self::Text)
         } else {
-            serde_json::from_str(text).map(Self::Blocks)
+            json_of_agent(text.as_bytes()).map(Self::Blocks)
         }
         .map_err(serde::de::Error::custom)
     }

@@ -101,6 +101,23 @@ fn index_transcripts_and_locks() {
     assert!(world.here().items.is_empty());
 }
 
+/// A program in JavaScript that cuts a text may cut a character in two, and writes the half as it is.
+#[test]
+fn half_a_character_is_no_damage() {
+    let world = World::new();
+    let index = json!({"agent:main:main": {"sessionId": "s1", "updatedAt": 2000, "status": "running",
+        "label": "named CUT"}});
+    let cut = |text: String| text.replace("CUT", "\\ud83d");
+    put(&world, "sessions.json", &cut(index.to_string()));
+    let events = transcript(&world.repo(), &[user("fix CUT"), calls("c1", "make CUT")]);
+    put(&world, "s1.jsonl", &cut(lines(&events)));
+    let found = world.here();
+    assert_eq!(found.issues, []);
+    let session = &found.items[0];
+    assert_eq!(session.last_prompt.as_deref(), Some("fix \u{fffd}"));
+    assert_eq!(session.open_effects[0].argument, "make \u{fffd}");
+}
+
 #[test]
 fn a_damaged_index_is_named_and_not_empty() {
     for (text, kind) in [

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use takeup_core::agent::PlanItem;
 use takeup_core::issue::{Issue, IssueKind};
-use takeup_core::text::one_line;
+use takeup_core::text::{json_of_agent, one_line};
 use takeup_sqlite::rusqlite::Connection;
 use takeup_sqlite::rusqlite::types::ValueRef;
 use takeup_sqlite::{Columns, ReadError, columns, integer, text};
@@ -121,7 +121,7 @@ fn headers(
             updated: updated.or(created).unwrap_or(0),
             archived: !matches!(row.get_ref(7)?, ValueRef::Null),
             revert: text(row, 8)?
-                .and_then(|revert| serde_json::from_str(&revert).ok())
+                .and_then(|revert| json_of_agent::<Value>(revert.as_bytes()).ok())
                 .and_then(|revert| history::revert_of(&revert)),
             damage: damage.map(|(_, why)| why.to_owned()).collect(),
             source: path.to_path_buf(),

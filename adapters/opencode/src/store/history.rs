@@ -102,7 +102,7 @@ fn is_open(part: &Value) -> bool {
 
 /// Reads a message or a part. What cannot be read is kept as the beginning of its text, for a healthy one is an object.
 pub(super) fn parse(data: &str) -> Value {
-    serde_json::from_str(data)
+    text::json_of_agent::<Value>(data.as_bytes())
         .ok()
         .filter(Value::is_object)
         .unwrap_or_else(|| Value::String(data.chars().take(LOOKED_AT).collect()))

@@ -467,6 +467,12 @@ fn the_trees_of_earlier_versions_are_read() {
     put("storage/session/global/...json", &info("evil"));
     put("storage/session/global/ses_3.json", &json!([]));
     let found = home.sessions();
+    let damaged: Vec<_> = found
+        .issues
+        .iter()
+        .map(|issue| issue.path.file_name())
+        .collect();
+    assert_eq!(damaged, [Some("ses_3.json".as_ref())]);
     let ids: Vec<_> = found
         .items
         .iter()

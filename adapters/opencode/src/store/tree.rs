@@ -7,6 +7,7 @@ use serde_json::Value;
 use takeup_core::agent::{Found, PlanItem};
 use takeup_core::files::read_bounded;
 use takeup_core::issue::{Issue, IssueKind};
+use takeup_core::text::json_of_agent;
 
 use super::database::plan_item;
 use super::history::{Message, hide_reverted, revert_of};
@@ -56,10 +57,16 @@ pub(super) fn read(data: &Path, wanted: &Wanted<'_>, known: &HashSet<String>) ->
             let Some(info) = json(&file, &mut found.issues) else {
                 continue;
             };
-            if let Some(row) = header(&id, &file, &info)
-                && wanted.fits(&row)
-            {
-                found.items.push((row, storage.clone(), layout));
+            match header(&id, &file, &info) {
+                Some(row) if wanted.fits(&row) => {
+                    found.items.push((row, storage.clone(), layout));
+                }
+                Some(_) => {}
+                None => found.issues.push(Issue::new(
+                    &file,
+                    IssueKind::Corrupt,
+                    "it names no folder, so its place is unknown",
+                )),
             }
         }
     }
@@ -124,7 +131,7 @@ fn entries(folder: &Path, issues: &mut Vec<Issue>) -> Vec<PathBuf> {
 
 fn json(file: &Path, issues: &mut Vec<Issue>) -> Option<Value> {
     match read_bounded(file, LARGEST) {
-        Ok(bytes) => match serde_json::from_slice(&bytes?) {
+        Ok(bytes) => match json_of_agent(&bytes?) {
             Ok(value) => Some(value),
             Err(error) => {
                 issues.push(Issue::new(

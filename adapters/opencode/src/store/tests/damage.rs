@@ -159,6 +159,36 @@ fn a_call_whose_record_cannot_be_read_is_not_passed_over() {
     assert_eq!(found.items[0].snapshot_after, None);
 }
 
+/// A program in JavaScript that cuts a text may cut a character in two, and writes the half as it is.
+#[test]
+fn half_a_character_is_no_damage() {
+    let home = Home::new();
+    let db = home.database();
+    add_session(&db, "ses_1", &home.root());
+    let (prompt, texts) = user("ask CUT");
+    add_message(&db, "ses_1", "msg_1", &prompt, &texts);
+    let done = json!({"type": "tool", "tool": "bash",
+        "state": {"status": "completed", "input": {"command": "make"}, "output": "cut CUT"}});
+    let answer = json!({"role": "assistant", "time": {"created": 2000}});
+    add_message(&db, "ses_1", "msg_2", &answer, &[done]);
+    db.execute("update part set data = replace(data, 'CUT', '\\ud83d')", [])
+        .unwrap();
+    drop(db);
+    let session = home.only();
+    assert_eq!(session.open_effects, []);
+    assert_eq!(session.last_prompt.as_deref(), Some("ask \u{fffd}"));
+
+    let home = Home::new();
+    let old = format!(
+        r#"{{"id":"ses_1","directory":{},"title":"Old \ud83d","time":{{"created":1,"updated":9}}}}"#,
+        json!(home.root())
+    );
+    let folder = home.data().join("storage/session/global");
+    std::fs::create_dir_all(&folder).unwrap();
+    takeup_core::files::write_atomic(&folder.join("ses_1.json"), old.as_bytes(), 0o600).unwrap();
+    assert_eq!(home.only().title.as_deref(), Some("Old \u{fffd}"));
+}
+
 #[test]
 fn what_was_called_after_the_last_snapshot_is_told() {
     let start = json!({"type": "step-start", "snapshot": TREE_A});
