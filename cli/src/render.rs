@@ -3,6 +3,7 @@ use std::fmt::Write as _;
 
 use anstyle::Style;
 use takeup_core::engine::{Candidate, Changed, ChangedPlace, Changes, CheckView, NextView, Verb};
+use takeup_core::identity::OpenEffect;
 use takeup_core::observation::Happening;
 use takeup_core::plan::Proof;
 use takeup_core::process::Liveness;
@@ -76,7 +77,32 @@ pub(crate) fn candidate(found: &Candidate, now: Time) -> String {
     if let Some(changes) = &found.changes {
         out.push_str(&changed(changes, PATHS));
     }
-    for effect in found.open_effects.iter().take(5) {
+    out.push_str(&calls(&found.open_effects));
+    for todo in found.todos.iter().take(TODOS) {
+        out.push_str(&field("  todo", COLUMN, &text::one_line(&todo.text, 120)));
+    }
+    if let Some(more) = found
+        .todos
+        .len()
+        .checked_sub(TODOS)
+        .filter(|more| *more > 0)
+    {
+        out.push_str(&field("  todo", COLUMN, &format!("and {more} more")));
+    }
+    for check in &found.evidence {
+        out.push_str(&field("  check", COLUMN, &check_line(check, now)));
+    }
+    out.push_str(&next(&found.next));
+    out
+}
+
+/// How many todos of a session are told.
+const TODOS: usize = 5;
+
+/// Tells of calls that may or may not have happened.
+pub(crate) fn calls(effects: &[OpenEffect]) -> String {
+    let mut out = String::new();
+    for effect in effects.iter().take(5) {
         let what = format!(
             "{} {} may or may not have happened",
             effect.tool,
@@ -84,11 +110,13 @@ pub(crate) fn candidate(found: &Candidate, now: Time) -> String {
         );
         out.push_str(&field("  call", COLUMN, &what));
     }
-    for check in &found.evidence {
-        out.push_str(&field("  check", COLUMN, &check_line(check, now)));
-    }
-    out.push_str(&next(&found.next));
     out
+}
+
+/// Says why it is not known whether a task stayed inside its boundary.
+pub(crate) fn unbounded(why: &str) -> String {
+    let what = format!("not known: {}", text::one_line(why, 300));
+    field("  boundary", COLUMN, &what)
 }
 
 /// How many happenings are told, the last ones.

@@ -6,10 +6,13 @@ use crate::ids::SessionRef;
 use crate::time::Time;
 
 /// Path globs a task may edit and must avoid. An empty `allowed` list allows every path that is not avoided.
+///
+/// `:(literal)PATH`, as git writes it, names a path as it stands (`gitglossary(7)`, pathspec): an approval is for paths, and a
+/// path may hold what a pattern would read as something else.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Boundary {
-    /// Globs in git's pathspec meaning.
+    /// Globs in git's pathspec meaning, and literal paths.
     pub allowed: Vec<String>,
     /// Globs that are never edited, whatever `allowed` says.
     pub avoided: Vec<String>,
@@ -42,15 +45,39 @@ pub struct InvalidGlob {
     why: &'static str,
 }
 
+/// What stands before a path that is no pattern.
+const LITERAL: &str = ":(literal)";
+
 impl Boundary {
+    /// Writes a path of the work tree as the pattern that names it and what lies below it, and nothing else.
+    pub fn of_path(path: &str) -> String {
+        let is_plain = Self::check(path).is_ok() && !path.contains(['*', '?', '[', '\\']);
+        if is_plain {
+            path.to_owned()
+        } else {
+            format!("{LITERAL}{path}")
+        }
+    }
+
+    /// Returns a pattern without the mark of a literal path: the path, or the pattern as it is.
+    pub fn unmarked(glob: &str) -> &str {
+        glob.strip_prefix(LITERAL).unwrap_or(glob)
+    }
+
     /// Checks a pattern a person or agent gave. What could never name a path of the work tree is refused, since it would be
     /// taken for a boundary that holds.
     pub fn check(glob: &str) -> Result<(), InvalidGlob> {
         let plain = glob.trim_start_matches("./").trim_end_matches('/');
+        if glob
+            .strip_prefix(LITERAL)
+            .is_some_and(|path| !path.trim_end_matches('/').is_empty())
+        {
+            return Ok(());
+        }
         let why = if glob.trim().is_empty() {
             "it is empty"
         } else if glob.starts_with(':') || glob.starts_with('!') {
-            "pathspec magic (a leading ':' or '!') is not used"
+            "pathspec magic (a leading ':' or '!') is not used, but for :(literal)"
         } else if glob.starts_with('/') || glob.starts_with("~/") {
             "paths are given from the top of the work tree"
         } else if glob.split('/').any(|part| part == "..") {
@@ -82,6 +109,11 @@ impl Boundary {
     pub fn avoids(&self, path: &str) -> bool {
         matches_any(&self.avoided, path)
     }
+
+    /// Tells whether a pattern that is asked for names what must be avoided.
+    pub fn protects(&self, glob: &str) -> bool {
+        self.avoided.iter().any(|avoided| avoided == glob) || self.avoids(Self::unmarked(glob))
+    }
 }
 
 /// Tells whether one of the patterns names the path; patterns that cannot be used name nothing.
@@ -90,6 +122,11 @@ fn matches_any(globs: &[String], path: &str) -> bool {
         .iter()
         .filter(|glob| Boundary::check(glob).is_ok())
         .any(|glob| {
+            if let Some(literal) = glob.strip_prefix(LITERAL) {
+                let literal = literal.trim_end_matches('/');
+                let below = path.strip_prefix(literal);
+                return below.is_some_and(|below| below.is_empty() || below.starts_with('/'));
+            }
             let glob = glob.strip_prefix("./").unwrap_or(glob);
             git2::Pathspec::new([glob.trim_end_matches('/')]).is_ok_and(|spec| {
                 spec.matches_path(std::path::Path::new(path), git2::PathspecFlags::DEFAULT)
@@ -124,8 +161,36 @@ mod tests {
             assert_eq!(boundary.allows(path), allowed, "{path}");
         }
         assert!(Boundary::default().allows("anything"));
+        // A path names itself, whatever it is made of.
+        for (path, other) in [
+            ("app/[id]/page.tsx", "app/i/page.tsx"),
+            ("*", "anything"),
+            ("a?b", "axb"),
+            ("!x", "x"),
+            (":x", "x"),
+            (" x", "x"),
+            ("x ", "x"),
+            ("a\\\\b", "a\\b"),
+            ("caf\\xe9", "café"),
+            ("a\\x0ab", "a"),
+            ("src/a.rs", "src/b.rs"),
+        ] {
+            let glob = Boundary::of_path(path);
+            assert_eq!(Boundary::check(&glob), Ok(()), "{glob}");
+            assert_eq!(Boundary::unmarked(&glob), path);
+            let boundary = Boundary {
+                allowed: vec![glob],
+                ..Boundary::default()
+            };
+            assert!(boundary.allows(path), "{path}");
+            assert!(boundary.allows(&format!("{path}/below")), "{path}");
+            assert!(!boundary.allows(other), "{path} allows {other}");
+            assert!(!boundary.allows(&format!("{path}x")), "{path}");
+        }
+        assert_eq!(Boundary::of_path("src/a.rs"), "src/a.rs");
         for odd in [
             ":(exclude)x",
+            ":(literal)",
             "!x",
             "",
             " ",

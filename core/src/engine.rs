@@ -16,6 +16,7 @@ mod hook;
 mod import;
 mod inspect;
 mod life;
+mod plan;
 mod prove;
 mod recorded;
 mod resume;
@@ -24,7 +25,9 @@ mod select;
 mod show;
 mod site;
 mod start;
+mod stray;
 mod taken;
+mod todos;
 mod views;
 
 use std::sync::OnceLock;
@@ -41,9 +44,9 @@ pub use error::{Choice, EngineError};
 pub use handover::{Delivered, gather, hand_over};
 pub use hook::{agent_hook, is_used_at, notice};
 pub use inspect::{InspectRequest, Inspection, RepositoryView, inspect};
+pub use plan::{PlanEdit, edit_plan, plan_of};
 pub use prove::{
-    CheckView, Evaluation, NextStep, PlanEdit, RunReport, add_evidence, edit_plan, evaluate, next,
-    plan_of, present,
+    CheckView, Evaluation, NextStep, RunReport, add_evidence, evaluate, looked, next, present,
 };
 pub use recorded::recorded_sessions;
 pub use resume::{Begin, Confirm, ResumeRequest, Resumed, resume, resume_and_begin};

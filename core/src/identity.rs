@@ -106,6 +106,21 @@ pub struct OpenEffect {
     pub at: Option<Time>,
 }
 
+impl Identity {
+    /// Returns the calls that may or may not have happened: what sessions before left open, and this one's own.
+    pub fn unknown_effects(&self) -> Vec<OpenEffect> {
+        let mut effects = self.inherited_effects.clone();
+        effects.extend(self.open_effects.iter().cloned());
+        let mut known = Vec::new();
+        effects.retain(|effect| {
+            let is_new = !known.contains(effect);
+            known.push(effect.clone());
+            is_new
+        });
+        effects
+    }
+}
+
 /// What hooks of an agent recorded of one of its sessions, whether or not it holds a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -260,6 +275,9 @@ pub struct Identity {
     /// Calls that may or may not have happened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open_effects: Vec<OpenEffect>,
+    /// Calls that sessions before this one left open, until somebody says that they were looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inherited_effects: Vec<OpenEffect>,
     /// The session it was taken up from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed_from: Option<SessionRef>,

@@ -2,6 +2,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::ids::SessionRef;
+use crate::time::Time;
+
 /// The checks of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -11,6 +14,84 @@ pub struct Plan {
     /// The plan is empty on purpose.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_checks: bool,
+    /// What was changed since the task began, by whom and when, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edits: Vec<Edit>,
+}
+
+/// One change of a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Edit {
+    /// When.
+    pub at: Time,
+    /// By whom.
+    pub by: SessionRef,
+    /// What.
+    pub change: EditKind,
+    /// The check's command; `None` where the change is about no single one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+}
+
+/// What a change of a plan did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EditKind {
+    /// A check came in.
+    Added,
+    /// Source or negative control of a check changed.
+    Changed,
+    /// A check was taken out.
+    Removed,
+    /// Somebody said that nothing is to be checked.
+    Emptied,
+}
+
+impl Plan {
+    /// Notes what differs from the plan that was there before.
+    pub fn note_edits(&mut self, before: &Self, by: &SessionRef, at: Time) {
+        let edit = |change, command: Option<&Check>| Edit {
+            at,
+            by: by.clone(),
+            change,
+            command: command.map(|check| check.command.clone()),
+        };
+        let named = |plan: &Self, check: &Check| {
+            let mut checks = plan.checks.iter();
+            checks.find(|known| known.command == check.command).cloned()
+        };
+        let mut edits = Vec::new();
+        for check in &before.checks {
+            match named(self, check) {
+                None => edits.push(edit(EditKind::Removed, Some(check))),
+                Some(now) if &now != check => edits.push(edit(EditKind::Changed, Some(check))),
+                Some(_) => {}
+            }
+        }
+        let added = self
+            .checks
+            .iter()
+            .filter(|check| named(before, check).is_none());
+        edits.extend(added.map(|check| edit(EditKind::Added, Some(check))));
+        if self.no_checks && !before.no_checks {
+            edits.push(edit(EditKind::Emptied, None));
+        }
+        self.edits.extend(edits);
+    }
+}
+
+impl Edit {
+    /// Says it in words.
+    pub fn words(&self) -> String {
+        let command = self.command.as_deref().unwrap_or_default();
+        match self.change {
+            EditKind::Added => format!("planned the check {command}"),
+            EditKind::Changed => format!("planned the check {command} anew"),
+            EditKind::Removed => format!("took the check {command} out of the plan"),
+            EditKind::Emptied => "said that nothing is to be checked".to_owned(),
+        }
+    }
 }
 
 /// One check.

@@ -66,6 +66,7 @@ pub fn start(name: &str, status: Status) -> Transition {
         process: None,
         closing: None,
         open_effects: Vec::new(),
+        inherited_effects: Vec::new(),
         resumed_from: None,
         resumed_to: None,
         closed_by: None,

@@ -3,8 +3,12 @@
 //! Sources are named at each test by project and number.
 #[path = "cases/begin.rs"]
 mod begin;
+#[path = "cases/boundary.rs"]
+mod boundary;
 #[path = "cases/damaged.rs"]
 mod damaged;
+#[path = "cases/inherited.rs"]
+mod inherited;
 #[path = "cases/outcomes.rs"]
 mod outcomes;
 #[path = "cases/proof.rs"]

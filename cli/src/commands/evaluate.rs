@@ -49,6 +49,10 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
             render::changed_line(changed)
         ));
     }
+    if let Some(why) = &found.boundary_unknown {
+        text.push_str(&render::unbounded(why));
+    }
+    text.push_str(&render::calls(&found.open_effects));
     text.push_str(&render::next(&found.next));
     let next = Next {
         action: found.next.action.clone(),

@@ -17,10 +17,18 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     session: SessionArgs,
+
+    /// Say first that you looked at the calls that may or may not have happened
+    #[arg(long)]
+    looked: bool,
 }
 
 pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
-    let step = engine::next(&context.engine(), &which(&args.task, &args.session))?;
+    let which = which(&args.task, &args.session);
+    if args.looked {
+        engine::looked(&context.engine(), &which)?;
+    }
+    let step = engine::next(&context.engine(), &which)?;
     let task = &step.identity.task_id;
     let summary = if step.finalized {
         format!("task {task} is completed")
@@ -30,6 +38,26 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     let mut text = format!("{summary}\n");
     for check in &step.evidence {
         text.push_str(&format!("  {}\n", render::check_line(check, context.now())));
+    }
+    text.push_str(&render::calls(&step.open_effects));
+    if let Some(why) = &step.boundary_unknown {
+        text.push_str(&render::unbounded(why));
+    }
+    if step.next.action == "look-at-effects" {
+        let session = step.identity.session_id.as_str();
+        let words = [
+            "git",
+            "takeup",
+            "next",
+            task.as_str(),
+            "--session",
+            session,
+            "--looked",
+        ];
+        text.push_str(&format!(
+            "  when you have looked: {}\n",
+            takeup_core::text::command_line(words)
+        ));
     }
     text.push_str(&render::next(&step.next));
     let next = Next {

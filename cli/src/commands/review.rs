@@ -251,8 +251,13 @@ fn decision(args: Decide, approve: bool, context: &Context) -> Result<Reply, Fai
             shell(["git", "takeup", "show", review.task_id.as_str()]),
         )
     };
+    let later = if matches!(review.state, ReviewState::Decided { .. }) {
+        "; it could not be written into the agent's own files yet, the next command that writes tries again"
+    } else {
+        ""
+    };
     Ok(Reply::new(
-        format!("{done} {}", review.review_id),
+        format!("{done} {}{later}", review.review_id),
         &ReviewData { review },
     )
     .next(next))

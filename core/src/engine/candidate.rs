@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::Changes;
 use super::prove::CheckView;
 use super::views::NextView;
-use crate::agent::ForeignTask;
+use crate::agent::{ForeignTask, PlanItem};
 use crate::fingerprint::ProvenanceEvent;
 use crate::identity::{Identity, OpenEffect, Recorded};
 use crate::ids::{AgentId, SessionId, SessionRef, TaskId};
@@ -43,6 +43,9 @@ pub struct Candidate {
     /// Calls that may or may not have happened.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub open_effects: Vec<OpenEffect>,
+    /// What is open of the session's own plan; of one that has none, what the session has left from which it took the task up.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub todos: Vec<PlanItem>,
     /// It is held by the calling session itself.
     pub own: bool,
     /// Confirms exactly what is shown: `resume --confirm TOKEN`.

@@ -186,19 +186,20 @@ impl<'a> Gatherer<'a> {
                 .find(|other| matches!(other, Liveness::Live { .. }));
             liveness = live.unwrap_or(liveness);
         }
-        let mut open_effects = identity.open_effects.clone();
+        let mut open_effects = identity.unknown_effects();
         if let Some(session) = self
             .sessions
             .iter()
             .find(|session| session.session == identity.session)
         {
+            let recorded = open_effects.clone();
             open_effects.extend(
                 session
                     .open_effects
                     .iter()
                     .filter(|effect| {
                         // Our hook and the agent's own store do not tell the same moment of one call.
-                        !identity.open_effects.iter().any(|known| {
+                        !recorded.iter().any(|known| {
                             known.tool == effect.tool && known.argument == effect.argument
                         })
                     })
@@ -256,6 +257,9 @@ impl<'a> Gatherer<'a> {
             && let Some(next) = next_at_work(&candidate.identity, candidate.verdict)
         {
             candidate.next = next;
+        }
+        if candidate.todos.is_empty() && !identity.status.is_closed() {
+            candidate.todos = self.inherited_todos(entry, identity);
         }
         if !identity.status.is_closed()
             && let Some(left) = &identity.latest
@@ -530,6 +534,7 @@ impl<'a> Gatherer<'a> {
             changes,
             since: Vec::new(),
             open_effects,
+            todos: self.todos(&session),
             token,
             next,
             source,

@@ -189,20 +189,31 @@ pub(super) fn between(
     there: &TreeRecord,
     boundary: &Boundary,
 ) -> Changes {
+    between_most(git, root, left, there, boundary, MOST_PATHS)
+}
+
+/// As [`between`], with at most `most` paths that commits changed.
+pub(super) fn between_most(
+    git: &dyn Git,
+    root: &Path,
+    left: &TreeRecord,
+    there: &TreeRecord,
+    boundary: &Boundary,
+    most: usize,
+) -> Changes {
     let mut changes = Changes::default();
     let mut incomplete = Vec::new();
     let (mut before, mut after) = (BTreeMap::new(), BTreeMap::new());
     if left.head != there.head {
         let compared = git
-            .changed_paths(left.head.as_ref(), there.head.as_ref(), MOST_PATHS)
+            .changed_paths(left.head.as_ref(), there.head.as_ref(), most)
             .and_then(|forth| {
-                let back =
-                    git.changed_paths(there.head.as_ref(), left.head.as_ref(), MOST_PATHS)?;
+                let back = git.changed_paths(there.head.as_ref(), left.head.as_ref(), most)?;
                 Ok((forth, back))
             });
         match compared {
             Ok((forth, back)) => {
-                if forth.more {
+                if forth.more || back.more {
                     incomplete.push("the commits changed more paths than are listed".to_owned());
                 }
                 after.extend(

@@ -6,6 +6,7 @@ use super::candidate::IdentityView;
 use super::life::life_of_holder;
 use super::prove::{CheckView, check_views, proofs};
 use super::start::record;
+use super::stray::Strayed;
 use super::{Caller, Engine, EngineError, PATIENCE, Site, Which, effects, select};
 use crate::fingerprint::{Look, ProvenanceEvent};
 use crate::gc::{self, Limits};
@@ -16,7 +17,7 @@ use crate::plan::Proof;
 use crate::process::Liveness;
 use crate::review::ReviewState;
 use crate::status::{self, Event};
-use crate::text::command_line;
+use crate::text::{self, command_line};
 
 /// So many closed tasks beyond the limit are waited for, so that not every close tidies.
 const SLACK: usize = 50;
@@ -63,13 +64,19 @@ pub fn finish(engine: &Engine<'_>, request: &FinishRequest) -> Result<Closed, En
     if let Some(closed) = finished_before(&site.view, &site, &caller, request)? {
         return Ok(closed);
     }
-    select::own_one(
+    let identity = select::own_one(
         &site,
         &site.view.state,
         &caller,
         request.which.task.as_deref(),
     )?;
     let look = site.look(engine, true, false)?;
+    let strayed = Strayed::of(
+        &site,
+        entry_of(&site.view, &identity.task_id)?,
+        identity,
+        &look,
+    );
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         // An equal call may have been faster.
@@ -85,6 +92,17 @@ pub fn finish(engine: &Engine<'_>, request: &FinishRequest) -> Result<Closed, En
         let status = status::apply(identity.status, Event::Finished).map_err(refuse)?;
         open_review(entry)?;
         let evidence = proved(engine, entry, &look, request.no_checks)?;
+        if !identity.inherited_effects.is_empty() {
+            let calls = identity.inherited_effects.iter();
+            let calls: Vec<String> = calls
+                .map(|effect| text::one_line(&format!("{} {}", effect.tool, effect.argument), 120))
+                .collect();
+            return Err(EngineError::EffectsUnknown {
+                task_id: identity.task_id.clone(),
+                calls: calls.join(", "),
+            });
+        }
+        strayed.demand_none(entry, identity)?;
         let mut next = identity.clone();
         next.status = status;
         next.latest = Some(record(
@@ -101,6 +119,8 @@ pub fn finish(engine: &Engine<'_>, request: &FinishRequest) -> Result<Closed, En
         if request.no_checks && entry.task.plan.checks.is_empty() && !entry.task.plan.no_checks {
             let mut task = entry.task.clone();
             task.plan.no_checks = true;
+            task.plan
+                .note_edits(&entry.task.plan, &caller.actor().session, at);
             changes.push(Change::Task { task });
         }
         let transition = Transition {

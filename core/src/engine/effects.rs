@@ -1,6 +1,7 @@
 //! Effects on the agents' own files: decided in the ledger, applied after, and applied by the next call where that failed.
 use super::{Engine, EngineError, PATIENCE, Site};
 use crate::agent::{AgentError, Effect};
+use crate::boundary::Boundary;
 use crate::identity::{Identity, Task};
 use crate::ids::AgentId;
 use crate::ledger::{Actor, Change, PendingEffect, Transition};
@@ -35,16 +36,33 @@ pub(super) fn settle_beside(engine: &Engine<'_>, site: &Site, actor: &Actor) {
     }
 }
 
-/// Applies what was decided for this place and not yet applied. An effect that fails stays for the next call that writes;
-/// returned is, for each, whose files do not show it and why.
+/// What came of applying.
+#[derive(Debug, Default)]
+pub(super) struct Settled {
+    /// The effects that failed and stay for the next call that writes: which, whose files do not show it, and why.
+    pub(super) failed: Vec<(String, String)>,
+    /// The effects that the agent's files contradict. They are over: trying again finds the same.
+    pub(super) refused: Vec<(String, AgentError)>,
+}
+
+impl Settled {
+    /// Says what the agents' own files do not show, and why.
+    pub(super) fn not_applied(&self) -> Vec<String> {
+        let failed = self.failed.iter().map(|(_, what)| what.clone());
+        let refused = self.refused.iter().map(|(_, error)| error.to_string());
+        failed.chain(refused).collect()
+    }
+}
+
+/// Applies what was decided for this place and not yet applied.
 pub(super) fn settle(
     engine: &Engine<'_>,
     site: &Site,
     actor: &Actor,
-) -> Result<Vec<String>, EngineError> {
+) -> Result<Settled, EngineError> {
     let view = site.ledger.read()?;
     let root = text_of_path(&site.place().root);
-    let (mut done, mut failed) = (Vec::new(), Vec::new());
+    let (mut done, mut settled) = (Vec::new(), Settled::default());
     for pending in view
         .state
         .pending
@@ -58,24 +76,26 @@ pub(super) fn settle(
         else {
             continue;
         };
-        let applied = agent.apply(engine.env, site.place(), &pending.effect);
-        // A conflict is final: somebody else decided there first, and trying again finds the same.
-        let over = matches!(applied, Ok(()) | Err(AgentError::Conflict { .. }));
-        if let Err(error) = applied {
-            let what = format!("{}: {error}", pending.agent);
-            site.ledger.log(engine.clock, &what);
-            if !over {
-                failed.push(what);
+        let id = pending.effect_id.clone();
+        match agent.apply(engine.env, site.place(), &pending.effect) {
+            Ok(()) => {}
+            // Somebody else decided there first, or nobody may decide this there.
+            Err(error @ AgentError::Conflict { .. }) => {
+                site.ledger
+                    .log(engine.clock, &format!("{}: {error}", pending.agent));
+                settled.refused.push((id.clone(), error));
+            }
+            Err(error) => {
+                let what = format!("{}: {error}", pending.agent);
+                site.ledger.log(engine.clock, &what);
+                settled.failed.push((id, what));
+                continue;
             }
         }
-        if over {
-            done.push(Change::Applied {
-                effect_id: pending.effect_id.clone(),
-            });
-        }
+        done.push(Change::Applied { effect_id: id });
     }
     if done.is_empty() {
-        return Ok(failed);
+        return Ok(settled);
     }
     let at = engine.clock.now();
     site.ledger.transact(engine.clock, PATIENCE, |view| {
@@ -95,7 +115,7 @@ pub(super) fn settle(
         });
         Ok::<_, EngineError>((transition, ()))
     })?;
-    Ok(failed)
+    Ok(settled)
 }
 
 /// Shows in the agents' own files how a task of the ledger stands. Best effort: nothing was promised to those files, and
@@ -117,8 +137,8 @@ fn mirrored(identity: &Identity, task: &Task, at: Time) -> Effect {
         title: task.title.clone(),
         session: identity.session.clone(),
         status: identity.status,
-        allowed: task.boundary.allowed.clone(),
-        avoided: task.boundary.avoided.clone(),
+        allowed: unmarked(&task.boundary.allowed),
+        avoided: unmarked(&task.boundary.avoided),
         checks: task
             .plan
             .checks
@@ -127,4 +147,10 @@ fn mirrored(identity: &Identity, task: &Task, at: Time) -> Effect {
             .collect(),
         at,
     }
+}
+
+/// Patterns as an agent's own files hold them: these have no mark for a path that is none.
+pub(super) fn unmarked(globs: &[String]) -> Vec<String> {
+    let unmarked = globs.iter().map(|glob| Boundary::unmarked(glob).to_owned());
+    unmarked.collect()
 }

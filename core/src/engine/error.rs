@@ -142,6 +142,32 @@ pub enum EngineError {
         /// What is missing.
         what: String,
     },
+    /// Paths outside the task's boundary changed.
+    #[error("task {task_id} changed paths outside its boundary: {path}{}", and_more(*more))]
+    OutsideBoundary {
+        /// The task.
+        task_id: TaskId,
+        /// The first of them.
+        path: String,
+        /// How many more there are.
+        more: usize,
+    },
+    /// Whether paths outside the task's boundary changed cannot be told.
+    #[error("whether task {task_id} stayed inside its boundary is not known: {why}")]
+    BoundaryUnknown {
+        /// The task.
+        task_id: TaskId,
+        /// Why.
+        why: String,
+    },
+    /// Calls that sessions before left open were not looked at.
+    #[error("task {task_id}: {calls} may or may not have happened, and nobody has looked")]
+    EffectsUnknown {
+        /// The task.
+        task_id: TaskId,
+        /// The calls, in words.
+        calls: String,
+    },
     /// The plan is empty and nobody said that it shall be.
     #[error("task {0} has no checks planned")]
     NoPlan(TaskId),
@@ -177,6 +203,13 @@ fn list(choices: &[Choice]) -> String {
         .map(|choice| format!("{} (session {})", choice.task_id, choice.session))
         .collect::<Vec<_>>()
         .join(", ")
+}
+
+fn and_more(more: usize) -> String {
+    match more {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    }
 }
 
 fn is_gone(judgement: &Judgement) -> bool {
@@ -220,6 +253,9 @@ impl Explain for EngineError {
             Self::NotBegun(_) => "not-begun",
             Self::Transition { refusal, .. } => refusal.code(),
             Self::NotProved { .. } => "not-proved",
+            Self::OutsideBoundary { .. } => "outside-boundary",
+            Self::BoundaryUnknown { .. } => "boundary-unknown",
+            Self::EffectsUnknown { .. } => "effects-unknown",
             Self::NoPlan(_) => "no-plan",
             Self::Incomplete(_) => "look-incomplete",
             Self::AlreadyDecided(_) => "review-decided",
@@ -292,6 +328,19 @@ impl Explain for EngineError {
                 Refusal::Closed | Refusal::NoReview => return None,
             },
             Self::NotProved { .. } => "`git takeup next` says the next step",
+            Self::OutsideBoundary { task_id, .. } => {
+                return Some(format!(
+                    "`git takeup evaluate {task_id}` puts the question to a person; or undo the changes"
+                ));
+            }
+            Self::BoundaryUnknown { .. } => {
+                "commit what belongs to the task, or let git ignore what is no work, and look again"
+            }
+            Self::EffectsUnknown { task_id, .. } => {
+                return Some(format!(
+                    "look whether they happened, then say so: `git takeup next {task_id} --looked`"
+                ));
+            }
             Self::NoPlan(_) => {
                 "add one with `git takeup plan add 'COMMAND'`, or finish without proof with --no-checks"
             }
@@ -343,10 +392,13 @@ impl Explain for EngineError {
             Self::Transition {
                 refusal: Refusal::ReviewPending,
                 ..
-            } => Exit::Confirm,
+            }
+            | Self::OutsideBoundary { .. } => Exit::Confirm,
             Self::NotBegun(_)
             | Self::Transition { .. }
             | Self::NotProved { .. }
+            | Self::BoundaryUnknown { .. }
+            | Self::EffectsUnknown { .. }
             | Self::NoPlan(_)
             | Self::Incomplete(_)
             | Self::Damaged(_)

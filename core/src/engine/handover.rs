@@ -150,6 +150,8 @@ fn collect(engine: &Engine<'_>, site: &Site, view: &TaskView) -> Result<Handover
         notes: view.notes.clone(),
         todos: detail
             .map(|detail| detail.session.plan.clone())
+            .filter(|plan| !plan.is_empty())
+            .or_else(|| holder.map(|holder| holder.todos.clone()))
             .unwrap_or_default(),
         claims: claims(view, detail, &facts),
         sessions: view

@@ -37,7 +37,7 @@ pub(super) fn records(
                         must_fail: None,
                     })
                     .collect(),
-                no_checks: false,
+                ..Plan::default()
             },
         ),
     };
@@ -69,6 +69,7 @@ pub(super) fn records(
         process: recorded.and_then(|record| record.process.clone()),
         closing: recorded.and_then(|record| record.closing.clone()),
         open_effects: candidate.open_effects.clone(),
+        inherited_effects: Vec::new(),
         resumed_from: None,
         resumed_to: None,
         closed_by: None,

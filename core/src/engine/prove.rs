@@ -1,21 +1,19 @@
-//! `plan`, `check`, `evidence`, `evaluate` and `next`: what has to be proved, what was, and the one next step.
-use crate::redact;
+//! `check`, `evidence`, `evaluate` and `next`: what has to be proved, what was, and the one next step.
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::candidate::IdentityView;
 use super::close::entry_of;
 use super::start::record;
+use super::stray::Strayed;
 use super::views::NextView;
-use super::{
-    Caller, Changed, Engine, EngineError, PATIENCE, Site, Which, changes, effects, select,
-};
+use super::{Caller, Changed, Engine, EngineError, PATIENCE, Site, Which, effects, select};
 use crate::evidence::{Evidence, EvidenceSource, Outcome};
 use crate::fingerprint::{Look, ProvenanceEvent};
-use crate::identity::{Identity, Task};
-use crate::ids::{Fingerprint, TaskId};
+use crate::identity::{Identity, Note, OpenEffect, Task};
+use crate::ids::Fingerprint;
 use crate::ledger::{Change, TaskEntry, Transition, View};
-use crate::plan::{Check, Plan, Proof, prove};
+use crate::plan::{Plan, Proof, prove};
 use crate::status::{self, Event, Status};
 use crate::time::Time;
 
@@ -91,6 +89,12 @@ pub struct Evaluation {
     pub proved: bool,
     /// Paths changed since the task began that its boundary does not allow.
     pub outside_boundary: Vec<Changed>,
+    /// Why it is not known whether there are more of them, where that is so; the task is not proved then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boundary_unknown: Option<String>,
+    /// Calls that may or may not have happened.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub open_effects: Vec<OpenEffect>,
     /// The question that was put to a person about them, or that waits already.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review_id: Option<String>,
@@ -108,10 +112,10 @@ pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, Engine
     let view = site.ledger.read()?;
     let identity = select::own_one(&site, &view.state, &caller, which.task.as_deref())?.clone();
     let look = site.look(engine, true, false)?;
-    let outside = outside(&site, entry_of(&view, &identity.task_id)?, &identity, &look);
+    let strayed = Strayed::of(&site, entry_of(&view, &identity.task_id)?, &identity, &look);
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
-        evaluated(engine, &site, &caller, which, view, &look, &outside, at)
+        evaluated(engine, &site, &caller, which, view, &look, &strayed, at)
     })?;
     let wrote = committed.wrote;
     let Evaluated {
@@ -126,6 +130,8 @@ pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, Engine
     }
     let proved = review_id.is_none()
         && look.record.incomplete.is_none()
+        && strayed.unknown.is_none()
+        && identity.inherited_effects.is_empty()
         && (task.plan.no_checks || !task.plan.checks.is_empty())
         && all_fresh(&evidence);
     Ok(Evaluation {
@@ -135,12 +141,15 @@ pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, Engine
             &evidence,
             review_id.as_deref(),
             look.record.incomplete.as_deref(),
+            &strayed,
         ),
         identity: IdentityView::of(&identity, &task.title),
         fingerprint: look.record.fingerprint.as_ref().map(ToString::to_string),
         evidence,
         proved,
-        outside_boundary: outside,
+        outside_boundary: strayed.outside,
+        boundary_unknown: strayed.unknown,
+        open_effects: identity.unknown_effects(),
         review_id,
         wrote,
     })
@@ -148,29 +157,6 @@ pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, Engine
 
 fn all_fresh(evidence: &[CheckView]) -> bool {
     evidence.iter().all(|check| check.proof == Proof::Fresh)
-}
-
-/// Lists the paths changed since the task began that its boundary does not allow.
-fn outside(site: &Site, entry: &TaskEntry, identity: &Identity, look: &Look) -> Vec<Changed> {
-    let boundary = &entry.task.boundary;
-    if boundary.allowed.is_empty() && boundary.avoided.is_empty() {
-        return Vec::new();
-    }
-    let Some(base) = &identity.base else {
-        return Vec::new();
-    };
-    let changes = changes::between(
-        site.repository.git(),
-        &site.place().root,
-        &base.tree,
-        &look.record,
-        boundary,
-    );
-    changes
-        .paths
-        .into_iter()
-        .filter(|changed| !changed.inside_boundary)
-        .collect()
 }
 
 /// What `evaluate` decides.
@@ -189,7 +175,7 @@ fn evaluated(
     which: &Which,
     view: &View,
     look: &Look,
-    outside: &[Changed],
+    strayed: &Strayed,
     at: Time,
 ) -> Result<(Option<Transition>, Evaluated), EngineError> {
     let identity = select::own_one(site, &view.state, caller, which.task.as_deref())?;
@@ -210,8 +196,9 @@ fn evaluated(
         refusal,
     };
     let mut changes = Vec::new();
+    let outside = strayed.outside.as_slice();
     let event = if outside.is_empty() {
-        if all_fresh(&found.evidence) {
+        if all_fresh(&found.evidence) && strayed.unknown.is_none() {
             Event::EvaluatedProved
         } else {
             Event::EvaluatedUnproved
@@ -263,6 +250,7 @@ fn next_step(
     evidence: &[CheckView],
     review: Option<&str>,
     incomplete: Option<&str>,
+    strayed: &Strayed,
 ) -> NextView {
     let task = identity.task_id.as_str();
     let session = identity.session.id.as_str();
@@ -272,8 +260,23 @@ fn next_step(
     if incomplete.is_some() {
         return NextView::new("look", &["git", "takeup", "fingerprint"]);
     }
-    if !identity.open_effects.is_empty() {
+    // A call of this program is the one that asks.
+    let asks = |effect: &OpenEffect| {
+        [&effect.tool, &effect.argument]
+            .into_iter()
+            .any(|text| text.contains("takeup"))
+    };
+    if !identity.inherited_effects.is_empty() || !identity.open_effects.iter().all(asks) {
         return NextView::new("look-at-effects", &["git", "takeup", "show", task]);
+    }
+    if !strayed.outside.is_empty() {
+        return NextView::new(
+            "evaluate",
+            &["git", "takeup", "evaluate", task, "--session", session],
+        );
+    }
+    if strayed.unknown.is_some() {
+        return NextView::new("look", &["git", "takeup", "diff", task]);
     }
     if plan.checks.is_empty() && !plan.no_checks {
         return NextView::new("plan", &["git", "takeup", "plan", "add", "--task", task]);
@@ -323,6 +326,12 @@ pub struct NextStep {
     pub finalized: bool,
     /// Where the checks stand.
     pub evidence: Vec<CheckView>,
+    /// Calls that may or may not have happened: look before repeating them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub open_effects: Vec<OpenEffect>,
+    /// Why it is not known whether the work stayed inside the boundary, where that is so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boundary_unknown: Option<String>,
     /// What to do next.
     pub next: NextView,
     /// Something was written; repeating the call changes nothing.
@@ -345,10 +354,15 @@ pub fn next(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineError>
             finalized: true,
             identity: closed.identity,
             evidence: closed.evidence,
+            open_effects: Vec::new(),
+            boundary_unknown: None,
             wrote: closed.wrote,
         }),
         Err(
             EngineError::NotProved { .. }
+            | EngineError::EffectsUnknown { .. }
+            | EngineError::OutsideBoundary { .. }
+            | EngineError::BoundaryUnknown { .. }
             | EngineError::NoPlan(_)
             | EngineError::Incomplete(_)
             | EngineError::Transition {
@@ -360,6 +374,53 @@ pub fn next(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineError>
     }
 }
 
+/// Records that the calls which sessions before left open were looked at: they are no unknown any more. Changes nothing
+/// where there are none.
+pub fn looked(engine: &Engine<'_>, which: &Which) -> Result<Vec<OpenEffect>, EngineError> {
+    let site = Site::open_used(engine)?;
+    let caller = Caller::of(engine, which)?;
+    let at = engine.clock.now();
+    let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
+        let identity = select::own_one(&site, &view.state, &caller, which.task.as_deref())?;
+        if identity.inherited_effects.is_empty() {
+            return Ok((None, Vec::new()));
+        }
+        let mut next = identity.clone();
+        let effects = std::mem::take(&mut next.inherited_effects);
+        next.updated_at = at;
+        next.revision += 1;
+        let calls: Vec<String> = effects
+            .iter()
+            .map(|effect| format!("{} {}", effect.tool, effect.argument))
+            .collect();
+        let note = Note {
+            at,
+            by: caller.actor().session,
+            text: format!(
+                "looked at what may or may not have happened: {}",
+                calls.join("; ")
+            ),
+        };
+        let changes = vec![
+            Change::Identity {
+                identity: Box::new(next),
+            },
+            Change::Note {
+                task_id: identity.task_id.clone(),
+                note,
+            },
+        ];
+        let transition = Transition {
+            at,
+            actor: caller.actor(),
+            operation: "looked".to_owned(),
+            changes,
+        };
+        Ok::<_, EngineError>((Some(transition), effects))
+    })?;
+    Ok(committed.value)
+}
+
 /// Says the next step without taking it.
 fn look_ahead(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineError> {
     let site = Site::open_used(engine)?;
@@ -369,6 +430,7 @@ fn look_ahead(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineErro
     let entry = entry_of(&site.view, &identity.task_id)?;
     let look = site.look(engine, false, false)?;
     let evidence = proofs(engine, entry, &look);
+    let strayed = Strayed::of(&site, entry, identity, &look);
     let review = entry.open_review().map(|review| review.review_id.as_str());
     let next = if identity.status == Status::StaleTask && review.is_none() {
         let task = identity.task_id.as_str();
@@ -380,9 +442,12 @@ fn look_ahead(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineErro
             &evidence,
             review,
             look.record.incomplete.as_deref(),
+            &strayed,
         )
     };
     Ok(NextStep {
+        open_effects: identity.unknown_effects(),
+        boundary_unknown: strayed.unknown,
         identity: IdentityView::of(identity, &entry.task.title),
         next_action: next.action.clone(),
         finalized: false,
@@ -390,135 +455,6 @@ fn look_ahead(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineErro
         next,
         wrote: false,
     })
-}
-
-/// Makes the command of a planned check as it is kept. It cannot hold a secret: masked, it could neither be run nor told from
-/// another.
-pub(super) fn planned_command(engine: &Engine<'_>, text: &str) -> Result<String, EngineError> {
-    let command = engine.mask(text.trim());
-    if command.is_empty() {
-        return Err(EngineError::NotAllowed(
-            "a check needs a command".to_owned(),
-        ));
-    }
-    if redact::is_masked(&command) {
-        return Err(EngineError::NotAllowed(
-            "a planned check may not hold a secret: let the command read it from the environment or a file".to_owned(),
-        ));
-    }
-    Ok(command)
-}
-
-/// A change of the plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PlanEdit {
-    /// Add a check.
-    Add {
-        /// The command.
-        command: String,
-        /// A command that has to fail.
-        must_fail: Option<String>,
-    },
-    /// Take a check out, by its command or its number from 1.
-    Remove(String),
-    /// The plan is empty on purpose.
-    NoChecks,
-}
-
-/// Changes the plan of a task. Adding what is there, or removing what is not, changes nothing.
-pub fn edit_plan(
-    engine: &Engine<'_>,
-    which: &Which,
-    edit: &PlanEdit,
-) -> Result<(TaskId, Plan), EngineError> {
-    let site = Site::open_used(engine)?;
-    let caller = Caller::of(engine, which)?;
-    let at = engine.clock.now();
-    let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
-        let task_id = meant(&site, view, &caller, which)?;
-        let entry = entry_of(view, &task_id)?;
-        let mut task = entry.task.clone();
-        match edit {
-            PlanEdit::Add { command, must_fail } => {
-                let command = planned_command(engine, command)?;
-                let check = Check {
-                    command,
-                    source: caller.source(),
-                    must_fail: must_fail.as_deref().map(|text| engine.mask(text)),
-                };
-                match task
-                    .plan
-                    .checks
-                    .iter_mut()
-                    .find(|known| known.command == check.command)
-                {
-                    Some(known) => *known = check,
-                    None => task.plan.checks.push(check),
-                }
-                task.plan.no_checks = false;
-            }
-            PlanEdit::Remove(text) => {
-                let number = text
-                    .parse::<usize>()
-                    .ok()
-                    .and_then(|number| number.checked_sub(1));
-                let index = task
-                    .plan
-                    .checks
-                    .iter()
-                    .position(|check| &check.command == text)
-                    .or(number);
-                match index.filter(|index| *index < task.plan.checks.len()) {
-                    Some(index) => {
-                        task.plan.checks.remove(index);
-                    }
-                    None => {
-                        return Err(EngineError::NotAllowed(format!(
-                            "the plan has no check {text:?}"
-                        )));
-                    }
-                }
-            }
-            PlanEdit::NoChecks => {
-                task.plan = Plan {
-                    checks: Vec::new(),
-                    no_checks: true,
-                }
-            }
-        }
-        let plan = task.plan.clone();
-        let transition = (task != entry.task).then(|| Transition {
-            at,
-            actor: caller.actor(),
-            operation: "plan".to_owned(),
-            changes: vec![Change::Task { task }],
-        });
-        Ok((transition, (task_id, plan)))
-    })?;
-    effects::settle_beside(engine, &site, &caller.actor());
-    Ok(committed.value)
-}
-
-/// Returns the task that is meant: the one that is named, else the caller's own.
-fn meant(site: &Site, view: &View, caller: &Caller, which: &Which) -> Result<TaskId, EngineError> {
-    match (&which.task, &which.session) {
-        (Some(text), None) => Ok(select::task(&view.state, text)?.task.task_id.clone()),
-        (task, _) => Ok(select::own_one(site, &view.state, caller, task.as_deref())?
-            .task_id
-            .clone()),
-    }
-}
-
-/// Returns the task that is meant and its plan. Reads only.
-pub fn plan_of(
-    engine: &Engine<'_>,
-    which: &Which,
-) -> Result<(TaskId, Plan, Vec<crate::propose::Proposal>), EngineError> {
-    let site = Site::open_used(engine)?;
-    let caller = Caller::of(engine, which)?;
-    let task_id = meant(&site, &site.view, &caller, which)?;
-    let plan = entry_of(&site.view, &task_id)?.task.plan.clone();
-    Ok((task_id, plan, crate::propose::propose(&site.place().root)))
 }
 
 /// One look for a check: before or after it ran.

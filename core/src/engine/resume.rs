@@ -85,7 +85,8 @@ pub struct Resumed {
     /// up; an equal call later gives the same answer without it.
     #[serde(skip)]
     pub liveness_unknown: Option<String>,
-    /// What the agents' own files do not show yet, and why; the next call that writes tries again.
+    /// What the agents' own files do not show, and why. Where they only could not be written, the next call that writes tries
+    /// again; where they contradict it, they stay as they are.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_applied: Vec<String>,
     /// Always `evaluate`: taking up proves nothing.
@@ -187,7 +188,7 @@ fn take_up(
             &view,
             &mut begin,
         )? {
-            answer.not_applied = effects::settle(engine, site, &caller.actor())?;
+            answer.not_applied = effects::settle(engine, site, &caller.actor())?.not_applied();
             return Ok(answer);
         }
     }
@@ -290,6 +291,9 @@ fn attempt(
             }
         } else {
             let identities = entry.map_or(&[][..], |entry| &entry.identities);
+            // The agent's own store may know of more calls than was recorded, and it will not for ever.
+            let mut source = source;
+            source.open_effects.clone_from(&candidate.open_effects);
             let taken = taking.taken_over(identities, &source).map_err(refuse)?;
             let mut recorded = taken.others;
             recorded.extend([taken.source.clone(), taken.identity.clone()]);

@@ -1,6 +1,7 @@
 //! `review`: a question to a person. The decision is recorded first and applied after; where applying fails, the next call
 //! applies it, once, without asking again.
 mod elsewhere;
+mod foreign;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,10 +9,10 @@ use serde::Serialize;
 use super::close::entry_of;
 use super::{Caller, Changed, Engine, EngineError, PATIENCE, Site, Which, effects, select};
 use crate::agent::{Effect, ForeignAnswer};
-use crate::boundary::Raise;
+use crate::boundary::{Boundary, Raise};
 use crate::fingerprint::Look;
 use crate::identity::Identity;
-use crate::ids::{Fingerprint, ReviewId, SessionRef, TaskId};
+use crate::ids::{Fingerprint, ReviewId, SessionRef};
 use crate::ledger::{Change, TaskEntry, Transition, View};
 use crate::review::{Decision, Review, ReviewState};
 use crate::status::{self, Event, Status};
@@ -316,7 +317,7 @@ pub(super) fn boundary_review(
         suggested_commands: Vec::new(),
         affected_files: files.clone(),
         current_boundary: entry.task.boundary.allowed.clone(),
-        requested_boundary: files,
+        requested_boundary: files.iter().map(|path| Boundary::of_path(path)).collect(),
         fingerprint: look.record.fingerprint.clone(),
         created_at: at,
         state: ReviewState::Pending,
@@ -334,7 +335,7 @@ pub fn decide(engine: &Engine<'_>, request: &DecideRequest) -> Result<Review, En
     )?;
     let review = match find(&site.view, &request.review) {
         Ok(review) => review.clone(),
-        Err(EngineError::NoReview(_)) => return decide_foreign(engine, &site, &caller, request),
+        Err(EngineError::NoReview(_)) => return foreign::decide(engine, &site, &caller, request),
         Err(error) => return Err(error),
     };
     if let ReviewState::Applied { decision, .. } = &review.state {
@@ -412,7 +413,7 @@ fn record_decision(
             return Ok((None, ()));
         }
         let boundary = &entry.task.boundary;
-        let protected = |glob: &&String| boundary.avoided.contains(*glob) || boundary.avoids(glob);
+        let protected = |glob: &&String| boundary.protects(glob);
         if request.approve
             && let Some(glob) = review.requested_boundary.iter().find(protected)
         {
@@ -563,6 +564,7 @@ fn consequences(
                 process: None,
                 closing: None,
                 open_effects: Vec::new(),
+                inherited_effects: holder.unknown_effects(),
                 resumed_from: Some(holder.session.clone()),
                 resumed_to: None,
                 closed_by: None,
@@ -582,73 +584,13 @@ fn decides_for_itself(session: &SessionRef, holder: &Identity) -> bool {
     session != &holder.session && !session.is_nobody_special()
 }
 
-/// Decides a question that only an agent's own files hold: the decision goes into our ledger, then into those files.
-fn decide_foreign(
-    engine: &Engine<'_>,
-    site: &Site,
-    caller: &Caller,
-    request: &DecideRequest,
-) -> Result<Review, EngineError> {
-    let found = engine.agents.iter().find_map(|agent| {
-        let tasks = agent.tasks(engine.env, site.place()).items;
-        tasks
-            .into_iter()
-            .filter_map(|task| task.review)
-            .find_map(|review| {
-                let named = review.review_id.as_str() == request.review
-                    || review.task_id.as_str() == request.review;
-                (named && review.state == ReviewState::Pending).then_some((agent.id(), review))
-            })
-    });
-    let Some((agent, mut review)) = found else {
-        return Err(EngineError::NoReview(request.review.clone()));
-    };
-    let at = engine.clock.now();
-    let site_used = Site::open_or_init(engine)?;
-    let task_id: TaskId = review.task_id.clone();
-    let effect = Effect::ForeignReviewDecided {
-        task_id,
-        review_id: review.review_id.clone(),
-        approved: request.approve,
-        session: caller.actor().session,
-        at,
-    };
-    let decided = effects::decided(engine, &site_used, Some(&agent), &effect);
-    if decided.is_empty() {
-        return Err(EngineError::NoReview(request.review.clone()));
-    }
-    site_used.ledger.transact(engine.clock, PATIENCE, |_| {
-        let changes = decided
-            .iter()
-            .map(|effect| Change::Decided {
-                effect: Box::new(effect.clone()),
-            })
-            .collect();
-        let transition = Transition {
-            at,
-            actor: caller.actor(),
-            operation: "review-decide".to_owned(),
-            changes,
-        };
-        Ok::<_, EngineError>((Some(transition), ()))
-    })?;
-    effects::settle_beside(engine, &site_used, &caller.actor());
-    let decision = Decision {
-        approved: request.approve,
-        by: request.by.clone(),
-        session: caller.actor().session,
-        at,
-        remark: request.remark.clone(),
-        fingerprint: None,
-    };
-    review.state = ReviewState::Decided { decision };
-    Ok(review)
-}
-
 /// Shows a review in the files of the agents that mirror this place; best effort, like every mirror.
 fn show_review(engine: &Engine<'_>, site: &Site, review: &Review, session: &SessionRef) {
+    let mut review = review.clone();
+    review.current_boundary = effects::unmarked(&review.current_boundary);
+    review.requested_boundary = effects::unmarked(&review.requested_boundary);
     let effect = Effect::Reviewed {
-        review: Box::new(review.clone()),
+        review: Box::new(review),
         session: session.clone(),
     };
     for agent in engine

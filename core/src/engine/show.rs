@@ -240,6 +240,9 @@ fn history(entry: &TaskEntry) -> Vec<LogLine> {
             format!("{}: {end}, on {on}", run.command),
         ));
     }
+    for edit in &entry.task.plan.edits {
+        lines.push(line(edit.at, "plan", &edit.by.to_string(), edit.words()));
+    }
     for note in &entry.notes {
         lines.push(line(
             note.at,

@@ -83,7 +83,7 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
     let mut checks = Vec::new();
     for command in &request.checks {
         checks.push(Check {
-            command: super::prove::planned_command(engine, command)?,
+            command: super::plan::planned_command(engine, command)?,
             source: caller.source(),
             must_fail: None,
         });
@@ -106,6 +106,7 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
     let plan = Plan {
         checks,
         no_checks: request.no_checks,
+        ..Plan::default()
     };
     let boundary = Boundary {
         allowed: request.allowed.clone(),
@@ -152,6 +153,7 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
             process: caller.process.clone(),
             closing: None,
             open_effects: Vec::new(),
+            inherited_effects: Vec::new(),
             resumed_from: None,
             resumed_to: None,
             closed_by: None,

@@ -99,6 +99,7 @@ impl TakeUp<'_> {
                 process: self.caller.process.clone(),
                 closing: None,
                 open_effects: Vec::new(),
+                inherited_effects: source.unknown_effects(),
                 resumed_from: Some(source.session.clone()),
                 resumed_to: None,
                 closed_by: None,

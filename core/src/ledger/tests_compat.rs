@@ -137,7 +137,7 @@ fn history() -> Vec<Transition> {
                 source: "person".to_owned(),
                 must_fail: Some("false".to_owned()),
             }],
-            no_checks: false,
+            ..Plan::default()
         },
         created_at: at(0),
     };
@@ -151,6 +151,7 @@ fn history() -> Vec<Transition> {
         process: Some(process()),
         closing: Some(closing()),
         open_effects: open_effects(),
+        inherited_effects: Vec::new(),
         resumed_from: Some(session("owl")),
         resumed_to: Some(session("cat")),
         closed_by: None,

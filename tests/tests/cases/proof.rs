@@ -353,3 +353,48 @@ fn a_planned_line_may_be_given_as_one_word() {
         .exits(0);
     assert_eq!(proof(&scratch), "fresh");
 }
+
+#[test]
+fn changes_of_the_plan_are_in_the_log_with_their_doer() {
+    let scratch = planned("make test");
+    let mut other = scratch.program_in(&scratch.repo());
+    other
+        .args(["plan", "remove", "-t", "t1", "1"])
+        .env("TAKEUP_AGENT", "codex")
+        .env("TAKEUP_SESSION", "B");
+    takeup_tests::Ran::of(other.output().unwrap()).exits(0);
+    scratch
+        .takeup(&["plan", "add", "-t", "t1", "-s", "s1", "--no-checks"])
+        .exits(0);
+    let log = scratch.takeup(&["log", "t1", "--json"]).exits(0).json();
+    let edits: Vec<(String, String)> = log["data"]["lines"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|line| line["event"] == "plan")
+        .map(|line| {
+            let text = |key: &str| line[key].as_str().unwrap().to_owned();
+            (text("by"), text("message"))
+        })
+        .collect();
+    assert_eq!(edits.len(), 2, "{edits:?}");
+    assert_eq!(edits[0].0, "codex:B");
+    assert!(edits[0].1.contains("make test"), "{edits:?}");
+    assert!(edits[1].0.ends_with(":s1"), "{edits:?}");
+}
+
+#[test]
+fn a_planned_check_is_one_line() {
+    let scratch = planned("true");
+    for words in [
+        &["plan", "add", "echo a\nrm -rf b"][..],
+        &["plan", "add", "echo a\rb"],
+        &["plan", "add", "echo a", "--must-fail", "false\ntrue"],
+        &["start", "t2", "--session", "s2", "--check", "true\nfalse"],
+    ] {
+        fails_with(
+            &scratch.takeup(&[words, &["--json"]].concat()).exits(1),
+            "not-allowed",
+        );
+    }
+}

@@ -9,6 +9,10 @@ const HOLDER: &str = "task-identity-t1-ses-1.json";
 
 /// A task in a session of OpenCode, with a question about a path outside its boundary.
 fn asked() -> Scratch {
+    asked_for("BOUNDARY_EXPANSION_REQUIRED")
+}
+
+fn asked_for(reason: &str) -> Scratch {
     let scratch = scratch();
     scratch
         .takeup(&[
@@ -29,7 +33,7 @@ fn asked() -> Scratch {
             "request",
             "It needs the helper.",
             "--reason",
-            "BOUNDARY_EXPANSION_REQUIRED",
+            reason,
             "--allow",
             "lib/token.ts",
             "--session",
@@ -209,4 +213,64 @@ fn a_question_that_is_gone_is_no_dead_end() {
     scratch.takeup(&words).exits(0);
     let old = record(&scratch, "task-identity-fix-ses-old.json");
     assert_eq!(old["status"], "abandoned", "{old}");
+}
+
+/// A question that only OpenCode++'s records hold, and its id.
+fn foreign(reason: &str) -> (Scratch, String) {
+    let scratch = asked_for(reason);
+    std::fs::remove_dir_all(scratch.repo().join(".git/takeup")).unwrap();
+    let mut question = record(&scratch, QUESTION);
+    question.as_object_mut().unwrap().remove("takeup");
+    put(&scratch, QUESTION, &question);
+    let id = question["requestId"].as_str().unwrap().to_owned();
+    (scratch, id)
+}
+
+fn decide(scratch: &Scratch, word: &str, id: &str) -> Ran {
+    scratch.takeup(&["review", word, id, "--confirm", "--json"])
+}
+
+#[test]
+fn a_yes_that_the_plugin_would_not_take_is_no_yes() {
+    let (scratch, id) = foreign("EXTERNAL_SIDE_EFFECT");
+    let refused = decide(&scratch, "approve", &id).exits(5).json();
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("EXTERNAL_SIDE_EFFECT"), "{message}");
+    assert_eq!(record(&scratch, QUESTION)["status"], "pending");
+    // A no is taken by it, and so it is said.
+    decide(&scratch, "reject", &id).exits(0);
+    assert_eq!(record(&scratch, QUESTION)["status"], "rejected");
+
+    let (scratch, id) = foreign("BOUNDARY_EXPANSION_REQUIRED");
+    let done = decide(&scratch, "approve", &id).exits(0).json();
+    assert_eq!(done["data"]["review"]["state"]["state"], "applied");
+    assert_eq!(record(&scratch, QUESTION)["status"], "resumed");
+}
+
+#[test]
+fn the_first_word_stands_even_where_it_could_not_be_written() {
+    let (scratch, id) = foreign("BOUNDARY_EXPANSION_REQUIRED");
+    // Nothing can be written where a folder stands.
+    let manifest = scratch.repo().join(".agent-context/runs/t1/run.json");
+    let aside = scratch.path().join("aside.json");
+    std::fs::rename(&manifest, &aside).unwrap();
+    std::fs::create_dir(&manifest).unwrap();
+    let done = decide(&scratch, "approve", &id).exits(0).json();
+    assert_eq!(done["data"]["review"]["state"]["state"], "decided");
+    let summary = done["summary"].as_str().unwrap();
+    assert!(summary.contains("could not be written"), "{summary}");
+    assert_eq!(record(&scratch, QUESTION)["status"], "pending");
+    std::fs::remove_dir(&manifest).unwrap();
+    std::fs::rename(&aside, &manifest).unwrap();
+    let late = decide(&scratch, "reject", &id).exits(5).json();
+    assert_eq!(late["error"]["code"], "review-decided");
+    decide(&scratch, "approve", &id).exits(0);
+    assert_eq!(record(&scratch, QUESTION)["status"], "resumed");
+    let journal =
+        std::fs::read_to_string(scratch.repo().join(".git/takeup/journal.jsonl")).unwrap();
+    assert_eq!(
+        journal.matches(r#""operation":"review-decide""#).count(),
+        1,
+        "{journal}"
+    );
 }

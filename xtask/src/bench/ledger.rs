@@ -114,6 +114,7 @@ fn start(name: &str, status: Status) -> anyhow::Result<Transition> {
                     process: None,
                     closing: None,
                     open_effects: Vec::new(),
+                    inherited_effects: Vec::new(),
                     resumed_from: None,
                     resumed_to: None,
                     closed_by: None,

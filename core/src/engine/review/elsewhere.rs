@@ -98,7 +98,7 @@ pub(super) fn take_over(
 
 /// A yes holds for the content it was asked on, and never for paths that the task must avoid.
 fn may_approve(review: &Review, boundary: &Boundary, present: Option<&Fingerprint>) -> bool {
-    let protected = |glob: &String| boundary.avoided.contains(glob) || boundary.avoids(glob);
+    let protected = |glob: &String| boundary.protects(glob);
     present.is_some()
         && present == review.fingerprint.as_ref()
         && !review.requested_boundary.iter().any(protected)

@@ -145,7 +145,8 @@ fn open(stage: &Stage) -> Connection {
     open_at(&path(stage))
 }
 
-/// Puts a session that `opencode import` is given into the database of a home, and returns its id.
+/// Puts a session that `opencode import` is given, and what stands in its `todos`, into the database of a home, and returns
+/// its id.
 pub fn import(home: &Path, session: &Value) -> String {
     let db = open_at(&of_home(home));
     let info = &session["info"];
@@ -181,6 +182,14 @@ pub fn import(home: &Path, session: &Value) -> String {
             )
             .expect("every field is there");
         }
+    }
+    let todos = session["todos"].as_array().into_iter().flatten();
+    for (position, todo) in (0_i64..).zip(todos) {
+        db.execute(
+            "insert into todo values (?1, ?2, ?3, 'high', ?4, 0, 0)",
+            (&id, text(&todo["content"]), text(&todo["status"]), position),
+        )
+        .expect("every field is there");
     }
     id
 }

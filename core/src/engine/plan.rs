@@ -1,0 +1,145 @@
+//! `plan`: which checks a task has to pass, and who said so.
+use super::close::entry_of;
+use super::{Caller, Engine, EngineError, PATIENCE, Site, Which, effects, select};
+use crate::ids::TaskId;
+use crate::ledger::{Change, Transition, View};
+use crate::plan::{Check, Plan};
+use crate::redact;
+
+/// Makes the command of a planned check as it is kept. It cannot hold a secret: masked, it could neither be run nor told from
+/// another.
+pub(super) fn planned_command(engine: &Engine<'_>, text: &str) -> Result<String, EngineError> {
+    if text.trim().chars().any(char::is_control) {
+        return Err(EngineError::NotAllowed(
+            "a planned check is one line: what stands on another would be run and not be seen"
+                .to_owned(),
+        ));
+    }
+    let command = engine.mask(text.trim());
+    if command.is_empty() {
+        return Err(EngineError::NotAllowed(
+            "a check needs a command".to_owned(),
+        ));
+    }
+    if redact::is_masked(&command) {
+        return Err(EngineError::NotAllowed(
+            "a planned check may not hold a secret: let the command read it from the environment or a file".to_owned(),
+        ));
+    }
+    Ok(command)
+}
+
+/// A change of the plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlanEdit {
+    /// Add a check.
+    Add {
+        /// The command.
+        command: String,
+        /// A command that has to fail.
+        must_fail: Option<String>,
+    },
+    /// Take a check out, by its command or its number from 1.
+    Remove(String),
+    /// The plan is empty on purpose.
+    NoChecks,
+}
+
+/// Changes the plan of a task. Adding what is there, or removing what is not, changes nothing.
+pub fn edit_plan(
+    engine: &Engine<'_>,
+    which: &Which,
+    edit: &PlanEdit,
+) -> Result<(TaskId, Plan), EngineError> {
+    let site = Site::open_used(engine)?;
+    let caller = Caller::of(engine, which)?;
+    let at = engine.clock.now();
+    let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
+        let task_id = meant(&site, view, &caller, which)?;
+        let entry = entry_of(view, &task_id)?;
+        let mut task = entry.task.clone();
+        match edit {
+            PlanEdit::Add { command, must_fail } => {
+                let command = planned_command(engine, command)?;
+                let check = Check {
+                    command,
+                    source: caller.source(),
+                    must_fail: must_fail
+                        .as_deref()
+                        .map(|text| planned_command(engine, text))
+                        .transpose()?,
+                };
+                match task
+                    .plan
+                    .checks
+                    .iter_mut()
+                    .find(|known| known.command == check.command)
+                {
+                    Some(known) => *known = check,
+                    None => task.plan.checks.push(check),
+                }
+                task.plan.no_checks = false;
+            }
+            PlanEdit::Remove(text) => {
+                let number = text
+                    .parse::<usize>()
+                    .ok()
+                    .and_then(|number| number.checked_sub(1));
+                let index = task
+                    .plan
+                    .checks
+                    .iter()
+                    .position(|check| &check.command == text)
+                    .or(number);
+                match index.filter(|index| *index < task.plan.checks.len()) {
+                    Some(index) => {
+                        task.plan.checks.remove(index);
+                    }
+                    None => {
+                        return Err(EngineError::NotAllowed(format!(
+                            "the plan has no check {text:?}"
+                        )));
+                    }
+                }
+            }
+            PlanEdit::NoChecks => {
+                task.plan.checks.clear();
+                task.plan.no_checks = true;
+            }
+        }
+        task.plan
+            .note_edits(&entry.task.plan, &caller.actor().session, at);
+        let plan = task.plan.clone();
+        let transition = (task != entry.task).then(|| Transition {
+            at,
+            actor: caller.actor(),
+            operation: "plan".to_owned(),
+            changes: vec![Change::Task { task }],
+        });
+        Ok((transition, (task_id, plan)))
+    })?;
+    effects::settle_beside(engine, &site, &caller.actor());
+    Ok(committed.value)
+}
+
+/// Returns the task that is meant: the one that is named, else the caller's own.
+fn meant(site: &Site, view: &View, caller: &Caller, which: &Which) -> Result<TaskId, EngineError> {
+    match (&which.task, &which.session) {
+        (Some(text), None) => Ok(select::task(&view.state, text)?.task.task_id.clone()),
+        (task, _) => Ok(select::own_one(site, &view.state, caller, task.as_deref())?
+            .task_id
+            .clone()),
+    }
+}
+
+/// Returns the task that is meant and its plan. Reads only.
+pub fn plan_of(
+    engine: &Engine<'_>,
+    which: &Which,
+) -> Result<(TaskId, Plan, Vec<crate::propose::Proposal>), EngineError> {
+    let site = Site::open_used(engine)?;
+    let caller = Caller::of(engine, which)?;
+    let task_id = meant(&site, &site.view, &caller, which)?;
+    let plan = entry_of(&site.view, &task_id)?.task.plan.clone();
+    Ok((task_id, plan, crate::propose::propose(&site.place().root)))
+}
