@@ -56,11 +56,14 @@ fn lies_in(folder: &Path, root: &Path) -> bool {
 }
 
 /// Tells whether a `.git` stands in a folder. One that cannot be looked for counts as there: the folder may be another work tree.
+/// A folder of that name without a HEAD is none to git, and what lies around it goes on.
 fn has_git(folder: &Path) -> bool {
-    match folder.join(".git").symlink_metadata() {
+    let git = folder.join(".git");
+    let is_there = |path: &Path| match path.symlink_metadata() {
         Ok(_) => true,
         Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
-    }
+    };
+    is_there(&git) && (!git.is_dir() || is_there(&git.join("HEAD")))
 }
 
 /// Tells whether a folder can be looked at. Of one that is gone nobody can say which work tree it belonged to: a nested one may
@@ -85,9 +88,13 @@ mod tests {
             "home/r/src/deep",
             "home/r/nested/.git",
             "home/r/nested/src",
+            "home/r/stray/.git/ai",
             "home/r.old",
         ] {
             std::fs::create_dir_all(top.join(path)).unwrap();
+        }
+        for git in ["home/.git", "home/r/.git", "home/r/nested/.git"] {
+            std::fs::write(top.join(git).join("HEAD"), "ref: refs/heads/main\n").unwrap();
         }
         // The `.git` of a linked work tree and of a submodule is a file.
         std::fs::create_dir_all(root.join(".worktrees/x/src")).unwrap();
@@ -102,6 +109,7 @@ mod tests {
             "link/src",
             "home/r/gone/for/good",
             "link/gone",
+            "home/r/stray",
         ] {
             assert!(here.hold(&top.join(folder)), "{folder}");
         }
