@@ -289,6 +289,7 @@ pub(crate) fn answer(words: &[String], context: &Context) -> Result<Reply, Failu
 /// Makes a failure fit to be told.
 fn told(failure: Failure, context: &Context) -> Failure {
     failure
+        .untold(|task| takeup_core::engine::untold(&context.engine(), task))
         .doubted(|| takeup_core::engine::losses(&context.engine()))
         .masked(&context.env)
 }

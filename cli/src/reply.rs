@@ -1,11 +1,13 @@
 //! What a command answers, and how it fails: one envelope for all.
 use schemars::JsonSchema;
 use serde::Serialize;
+use takeup_core::engine::Untold;
 use takeup_core::env::Env;
 use takeup_core::error::{Exit, Explain};
 use takeup_core::issue::Issue;
 use takeup_core::paths::text_of_path;
 use takeup_core::redact::Masker;
+use takeup_core::text::command_line;
 
 /// The name and version of the envelope.
 pub(crate) const SCHEMA: &str = "takeup.v1";
@@ -116,6 +118,8 @@ pub(crate) struct Failure {
     pub next: Option<Next>,
     /// Data that goes with it.
     pub data: Option<serde_json::Value>,
+    /// The task that was asked for, where there is none of that name.
+    pub missing_task: Option<String>,
 }
 
 impl Failure {
@@ -129,6 +133,7 @@ impl Failure {
             exit,
             next: None,
             data: None,
+            missing_task: None,
         }
     }
 
@@ -138,6 +143,33 @@ impl Failure {
         let masker = Masker::of(env);
         self.message = masker.text(&self.message).text;
         self.hint = self.hint.map(|hint| masker.text(&hint).text);
+        self
+    }
+
+    /// Says of a task that is none yet what it is: what a session left, and how to take it up.
+    #[must_use]
+    pub(crate) fn untold(mut self, left: impl FnOnce(Option<&str>) -> Option<Untold>) -> Self {
+        let unused = self.code == "not-initialised";
+        if !unused && self.missing_task.is_none() {
+            return self;
+        }
+        let Some(Untold { task_id, session }) = left(self.missing_task.as_deref()) else {
+            return self;
+        };
+        let id = session.id.as_str();
+        let show = command_line(["git", "takeup", "sessions", "show", id]);
+        let task = task_id.as_str();
+        let take_up = command_line(["git", "takeup", "resume", task, "--from", id]);
+        if unused {
+            self.message.push_str(&format!(
+                " yet; what session {session} left here is {task_id}"
+            ));
+        } else {
+            self.message = format!("{task_id} is what session {session} left, and no task yet");
+        }
+        self.hint = Some(format!(
+            "`{show}` shows it; what can be done with a task can be done when it was taken up: `{take_up}`"
+        ));
         self
     }
 
@@ -185,6 +217,7 @@ impl<E: Explain> From<E> for Failure {
             exit: error.exit(),
             next: None,
             data: None,
+            missing_task: error.missing_task().map(str::to_owned),
         }
     }
 }

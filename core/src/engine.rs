@@ -28,6 +28,7 @@ mod start;
 mod stray;
 mod taken;
 mod todos;
+mod untold;
 mod views;
 
 use std::sync::OnceLock;
@@ -59,6 +60,7 @@ pub use site::{InitMode, Initialised, Site, init, look_here, losses};
 pub use start::{
     AddNoteRequest, LONGEST_NOTE, SaveRequest, Saved, StartRequest, Started, add_note, save, start,
 };
+pub use untold::{Untold, untold};
 pub use views::NextView;
 
 use crate::agent::Agent;

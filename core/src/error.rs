@@ -34,6 +34,11 @@ pub trait Explain: std::error::Error {
         None
     }
 
+    /// Returns the name of the task that is not there, where that is what failed.
+    fn missing_task(&self) -> Option<&str> {
+        None
+    }
+
     /// Returns the exit status.
     fn exit(&self) -> Exit {
         Exit::No

@@ -234,6 +234,14 @@ impl SessionRecord {
         }))
     }
 
+    /// Tells of a turn that began and of which no end was ever recorded: when its last sign was, the beginning of the turn or
+    /// of a call in it. `None` where the session said that it ended.
+    pub fn open_turn(&self) -> Option<Time> {
+        let recorded = self.latest.as_ref().map(|latest| latest.provenance.at);
+        self.acted_at
+            .filter(|at| self.closing.is_none() && Some(*at) > recorded)
+    }
+
     /// Lists every place it worked in.
     pub fn places(&self) -> impl Iterator<Item = &PlaceRecord> {
         std::iter::once(&self.place).chain(self.left.iter().map(|left| &left.place))

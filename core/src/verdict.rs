@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{Oid, ReviewId, SessionRef};
 use crate::process::Liveness;
 use crate::status::Status;
+use crate::time::Time;
 
 /// The answer for one identity, in order of how ready it is (`docs/concepts.md`, Verdicts).
 #[derive(
@@ -152,6 +153,8 @@ pub struct Facts {
     pub liveness: Liveness,
     /// Calls that had started and not finished when the session ended.
     pub open_effects: usize,
+    /// The last sign of a turn that began and whose end was never recorded.
+    pub open_turn: Option<Time>,
 }
 
 /// Why the verdict is what it is. Codes are stable, messages are for people.
@@ -240,6 +243,8 @@ reason_codes! {
     IndexChanged = "index-changed",
     /// Calls may or may not have happened.
     EffectUnknown = "effect-unknown",
+    /// A turn began, and its end was never recorded.
+    TurnOpen = "turn-open",
 }
 
 /// A verdict with its reasons: the deciding one first, every further one that holds after it.
@@ -520,6 +525,17 @@ fn side(facts: &Facts) -> Vec<Reason> {
             ),
         ));
     }
+    if let Some(at) = facts.open_turn
+        && !matches!(
+            facts.liveness,
+            Liveness::Live { .. } | Liveness::Ended { .. }
+        )
+    {
+        reasons.push(reason(
+            ReasonCode::TurnOpen,
+            format!("a turn was going on, and its end was never recorded (the last sign of it: {at}); what it did may be half done"),
+        ));
+    }
     reasons
 }
 
@@ -541,6 +557,7 @@ mod tests {
                 proof: "it said so".to_owned(),
             },
             open_effects: 0,
+            open_turn: None,
         }
     }
 

@@ -387,7 +387,11 @@ fn show(args: &ShowArgs, context: &Context) -> Result<Reply, Failure> {
         .agents
         .iter()
         .find(|agent| agent.id() == detail.session.session.agent);
-    let resume = agent.and_then(|agent| agent.resume_command(&detail.session.session.id));
+    let id = &detail.session.session.id;
+    // An id that its agent would read as an option is not put behind one.
+    let resume = agent
+        .filter(|_| !id.as_str().starts_with('-'))
+        .and_then(|agent| agent.resume_command(id));
     let session = &detail.session;
     let summary = format!(
         "{} is {}",

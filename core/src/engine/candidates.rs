@@ -220,6 +220,7 @@ impl<'a> Gatherer<'a> {
             told.filter(|task| task.status == Status::Abandoned && !identity.status.is_closed());
         let content = self.recorded_content(view, whereabouts, identity);
         let left = identity.latest.as_ref().map(|recorded| &recorded.tree);
+        let at_record = identity.latest.as_ref().map(|left| left.provenance.at);
         let facts = Facts {
             status: taken_there.map_or(identity.status, |task| task.status),
             resumed_to: identity.resumed_to.clone().or_else(|| {
@@ -239,6 +240,9 @@ impl<'a> Gatherer<'a> {
             review,
             liveness,
             open_effects: open_effects.len(),
+            open_turn: self
+                .open_turn(view, &identity.session)
+                .filter(|at| Some(*at) > at_record),
         };
         let evidence = proofs(self.engine, entry, self.look);
         let mut candidate = self.candidate(
@@ -280,6 +284,15 @@ impl<'a> Gatherer<'a> {
     fn recorded<'v>(&self, view: &'v View, session: &Session) -> Option<Cow<'v, SessionRecord>> {
         let record = view.state.session(&session.session)?;
         seen_here(self.site, record).or(Some(Cow::Borrowed(record)))
+    }
+
+    /// Tells of a turn of another session, here, that was going on when it was last heard of.
+    fn open_turn(&self, view: &View, session: &SessionRef) -> Option<Time> {
+        let own = self.caller.session.as_ref() == Some(session);
+        let record = view.state.session(session).filter(|_| !own)?;
+        record
+            .open_turn()
+            .filter(|_| self.site.is_here(&record.place))
     }
 
     /// Tells whether the calling session goes on with what it holds: it runs in the process that was there when it recorded
@@ -331,6 +344,7 @@ impl<'a> Gatherer<'a> {
             review: None,
             liveness,
             open_effects: session.open_effects.len(),
+            open_turn: self.open_turn(view, &session.session),
         };
         let title = session
             .title
@@ -417,6 +431,7 @@ impl<'a> Gatherer<'a> {
                 task.liveness.clone()
             },
             open_effects: task.open_effects.len(),
+            open_turn: None,
         };
         let identity = IdentityView {
             task_id: task.task_id.clone(),

@@ -4,13 +4,16 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::candidate::RecordView;
+use super::candidate::{Candidate, RecordView};
 use super::changes::{Changes, between};
-use super::{Caller, Elsewhere, Engine, EngineError, Site, select};
+use super::recorded::seen_here;
+use super::{Caller, Elsewhere, Engine, EngineError, Site, select, untold};
+use crate::boundary::Boundary;
 use crate::files::read_bounded;
-use crate::ids::{Oid, TaskId};
+use crate::identity::{Identity, Recorded};
+use crate::ids::{Oid, SessionRef, TaskId, WorktreeId};
 use crate::observation::{self, Happening};
-use crate::paths::path_of_text;
+use crate::paths::{path_of_text, text_of_path};
 
 /// The largest file of which a patch is made, in bytes.
 const LARGEST: u64 = 1 << 20;
@@ -50,7 +53,7 @@ pub struct PathPatch {
     pub why: Option<String>,
 }
 
-/// Compares the present content with what a task's last session left. With `patch` the text of the changes too, as far as
+/// Compares the present content with what a task's last session left, or a session that holds no task here. With `patch` the text of the changes too, as far as
 /// what was left is in git's object database.
 pub fn diff(
     engine: &Engine<'_>,
@@ -59,45 +62,73 @@ pub fn diff(
     session: Option<&str>,
     patch: bool,
 ) -> Result<DiffView, EngineError> {
-    let site = Site::open_used(engine)?;
+    let site = Site::open(engine)?;
     let caller = Caller::find(engine, session, None, None)?;
     let state = &site.view.state;
-    let identity = match (task, from) {
-        (Some(text), None) => select::task(state, text)?
-            .holder()
-            .ok_or_else(|| EngineError::NoTask(text.to_owned()))?,
-        (task, Some(from)) => {
-            let only = task.map(|text| select::task(state, text)).transpose()?;
-            state
-                .tasks
-                .values()
-                .filter(|entry| only.is_none_or(|only| only.task.task_id == entry.task.task_id))
-                .flat_map(|entry| &entry.identities)
-                .rfind(|identity| select::names(from, &identity.session))
-                .ok_or_else(|| EngineError::NoSession(from.to_owned()))?
+    let held = if site.is_used() {
+        held(&site, &caller, task, from)
+    } else {
+        Err(EngineError::NotInitialised(text_of_path(
+            &site.place().root,
+        )))
+    };
+    let (look, left) = match held {
+        Ok(identity) => {
+            if let Some(there) = Elsewhere::of(&site, identity)?
+                && !there.whereabouts.is_compared()
+            {
+                return Err(EngineError::HeldElsewhere(there));
+            }
+            let entry = state.tasks.get(&identity.task_id);
+            let boundary = entry.map(|entry| entry.task.boundary.clone());
+            let left = Left {
+                task_id: identity.task_id.clone(),
+                session: identity.session.clone(),
+                worktree: identity.place.worktree_id.clone(),
+                recorded: identity.latest.clone(),
+                boundary: boundary.unwrap_or_default(),
+            };
+            (None, left)
         }
-        (None, None) => select::own_one(&site, state, &caller, None)?,
+        Err(error) => {
+            let none = matches!(
+                error,
+                EngineError::NoTask(_)
+                    | EngineError::NoTasks
+                    | EngineError::NoSession(_)
+                    | EngineError::NotInitialised(_)
+            );
+            if !none {
+                return Err(error);
+            }
+            let look = site.look(engine, false, false)?;
+            let found = untold::left(engine, &site, &caller, &look, task, from)?;
+            let [only] = found.as_slice() else {
+                return Err(error);
+            };
+            let Some(left) = of_session(&site, only) else {
+                return Err(nothing_recorded(&only.session()));
+            };
+            (Some(look), left)
+        }
     };
-    if let Some(there) = Elsewhere::of(&site, identity)?
-        && !there.whereabouts.is_compared()
-    {
-        return Err(EngineError::HeldElsewhere(there));
-    }
-    let Some(left) = &identity.latest else {
-        return Err(EngineError::NotAllowed(format!(
-            "nothing was recorded of the content that session {} left",
-            identity.session
-        )));
+    let Left {
+        task_id,
+        session,
+        worktree,
+        recorded,
+        boundary,
+    } = left;
+    let Some(left) = &recorded else {
+        return Err(nothing_recorded(&session));
     };
-    let look = site.look(engine, false, false)?;
+    let look = match look {
+        Some(look) => look,
+        None => site.look(engine, false, false)?,
+    };
     if let Some(why) = &look.record.incomplete {
         return Err(EngineError::Incomplete(why.clone()));
     }
-    let boundary = state
-        .tasks
-        .get(&identity.task_id)
-        .map(|entry| entry.task.boundary.clone())
-        .unwrap_or_default();
     let root = &site.place().root;
     let git = site.repository.git();
     let changes = between(git, root, &left.tree, &look.record, &boundary).masked(engine);
@@ -118,23 +149,74 @@ pub fn diff(
     } else {
         Vec::new()
     };
-    let mut since = observation::since(
-        &state.observations,
-        &identity.place.worktree_id,
-        left.provenance.at,
-    );
+    let mut since = observation::since(&state.observations, &worktree, left.provenance.at);
     for happening in &mut since {
         happening.what = engine.mask(&happening.what);
     }
     Ok(DiffView {
-        task_id: identity.task_id.clone(),
-        session_id: identity.session.id.to_string(),
+        task_id,
+        session_id: session.id.to_string(),
         left: RecordView::of(left, engine.clock.now()),
         equal: left.tree.same_content(&look.record),
         changes,
         since,
         patches,
     })
+}
+
+/// What was left, and by whom.
+struct Left {
+    task_id: TaskId,
+    session: SessionRef,
+    worktree: WorktreeId,
+    recorded: Option<Recorded>,
+    boundary: Boundary,
+}
+
+/// Finds the identity that is meant.
+fn held<'a>(
+    site: &'a Site,
+    caller: &Caller,
+    task: Option<&str>,
+    from: Option<&str>,
+) -> Result<&'a Identity, EngineError> {
+    let state = &site.view.state;
+    match (task, from) {
+        (Some(text), None) => select::task(state, text)?
+            .holder()
+            .ok_or_else(|| EngineError::NoTask(text.to_owned())),
+        (task, Some(from)) => {
+            let only = task.map(|text| select::task(state, text)).transpose()?;
+            state
+                .tasks
+                .values()
+                .filter(|entry| only.is_none_or(|only| only.task.task_id == entry.task.task_id))
+                .flat_map(|entry| &entry.identities)
+                .rfind(|identity| select::names(from, &identity.session))
+                .ok_or_else(|| EngineError::NoSession(from.to_owned()))
+        }
+        (None, None) => select::own_one(site, state, caller, None),
+    }
+}
+
+/// What hooks recorded of a session that holds no task of that name; `None` where they recorded nothing here.
+fn of_session(site: &Site, candidate: &Candidate) -> Option<Left> {
+    let session = candidate.session();
+    let record = site.view.state.session(&session)?;
+    let record = seen_here(site, record)?;
+    Some(Left {
+        task_id: candidate.identity.task_id.clone(),
+        session,
+        worktree: record.place.worktree_id.clone(),
+        recorded: record.latest.clone(),
+        boundary: Boundary::default(),
+    })
+}
+
+fn nothing_recorded(session: &SessionRef) -> EngineError {
+    EngineError::NotAllowed(format!(
+        "nothing was recorded of the content that session {session} left"
+    ))
 }
 
 fn make(

@@ -356,6 +356,17 @@ impl Explain for EngineError {
         Some(hint.to_owned())
     }
 
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "no other failure is about a task that is not there"
+    )]
+    fn missing_task(&self) -> Option<&str> {
+        match self {
+            Self::NoTask(text) => Some(text),
+            _ => None,
+        }
+    }
+
     fn exit(&self) -> Exit {
         match self {
             Self::Repository(error) => error.exit(),

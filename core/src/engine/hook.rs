@@ -362,6 +362,7 @@ pub fn notice(engine: &Engine<'_>, session: &SessionRef) -> Result<Option<String
         }
         lines.push(line);
     }
+    lines.extend(lost(&found.candidates));
     if !others.is_empty() {
         let list: Vec<String> = others
             .iter()
@@ -380,6 +381,41 @@ pub fn notice(engine: &Engine<'_>, session: &SessionRef) -> Result<Option<String
         ));
     }
     Ok((!lines.is_empty()).then(|| lines.join("\n")))
+}
+
+/// Tells a session of the tasks that others took up from it and that are not over: it may have come back without knowing.
+fn lost(all: &[Candidate]) -> Vec<String> {
+    let taken = all
+        .iter()
+        .filter(|candidate| candidate.own && candidate.resumed_to.is_some());
+    let holder = |task: &str| {
+        all.iter().find(|other| {
+            let closed = other.identity.status.is_closed();
+            other.identity.task_id.as_str() == task && !other.own && !closed
+        })
+    };
+    taken
+        .filter_map(|candidate| {
+            let task = name(candidate);
+            let holder = holder(task)?;
+            let runs = if holder.verdict == Verdict::InUse {
+                ", which runs"
+            } else {
+                ""
+            };
+            // An id may be any text; only one that can be nothing else is shown to a model.
+            let id = holder.identity.session_id.as_str();
+            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+            let by = if id.len() <= 64 && id.chars().all(plain) {
+                holder.session().to_string()
+            } else {
+                format!("a session of {}", holder.agent)
+            };
+            Some(format!(
+                "takeup: your task {task} was taken up by {by}{runs}: it is not yours any more. Ask the user before you go on with it."
+            ))
+        })
+        .collect()
 }
 
 /// Returns the task's id: a slug, so nothing of a stranger's text reaches the model as an instruction.

@@ -280,7 +280,10 @@ fn session_of(engine: &Engine<'_>, state: &State, record: &SessionRecord) -> Ses
         && (record.latest.is_some() || record.prompt.is_some() || !record.open_effects.is_empty());
     let interrupted = |reason, proof: &str| Interruption {
         reason,
-        proof: proof.to_owned(),
+        proof: match record.open_turn() {
+            Some(at) => format!("{proof}, and a turn was going on (the last sign of it: {at})"),
+            None => proof.to_owned(),
+        },
         until: None,
     };
     let interruption = match &liveness {

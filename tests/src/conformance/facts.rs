@@ -161,7 +161,8 @@ pub fn verdict_of(reason: ReasonCode) -> Option<Verdict> {
         | R::StashChanged
         | R::OperationChanged
         | R::IndexChanged
-        | R::EffectUnknown => return None,
+        | R::EffectUnknown
+        | R::TurnOpen => return None,
     })
 }
 
@@ -187,6 +188,7 @@ pub fn rank(reason: ReasonCode) -> usize {
         R::IndexChanged => 10,
         R::StashChanged => 11,
         R::EffectUnknown => 12,
+        R::TurnOpen => 13,
     }
 }
 

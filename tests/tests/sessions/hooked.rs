@@ -523,3 +523,172 @@ fn one_id_of_two_agents_is_not_chosen_for_one() {
     let shown = scratch.takeup(&["sessions", "show", "codex:z1"]).exits(0);
     assert!(shown.stdout.contains("codex:z1"));
 }
+
+/// What a session left without a task is compared, and elsewhere it is said what it is and how to take it up.
+#[test]
+fn what_a_session_left_is_compared_before_it_is_taken_up() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    let hook = |event: &str, more: &str| dying(&scratch, &scratch.repo(), "c1", event, more);
+    hook("SessionStart", ",\"source\":\"startup\"");
+    hook("UserPromptSubmit", ",\"prompt\":\"mend the parser\"");
+    scratch.write("src/a", "half done");
+    hook("Stop", "");
+    let compare = ["diff", "mend-the-parser", "--json"];
+    let equal = scratch.takeup(&compare).exits(0).json();
+    assert_eq!(equal["data"]["equal"], true, "{equal}");
+    scratch.write("src/b", "another's");
+    for words in [
+        &compare[..],
+        &["diff", "--from", "c1", "--json"],
+        &["diff", "--json"],
+    ] {
+        let changed = scratch.takeup(words).exits(1).json();
+        assert_eq!(changed["data"]["sessionId"], "c1");
+        assert_eq!(
+            changed["data"]["changes"]["paths"][0]["path"], "src/b",
+            "{changed}"
+        );
+    }
+    for words in [
+        &["show", "mend-the-parser"][..],
+        &["log", "mend-the-parser"],
+        &["handover", "mend-the-parser"],
+        &["abandon", "mend-the-parser"],
+        &["note", "x", "--task", "mend-the-parser"],
+        &["plan", "--task", "mend-the-parser"],
+    ] {
+        let said = scratch
+            .takeup(&[words, &["--json"]].concat())
+            .exits(4)
+            .json();
+        let error = &said["error"];
+        assert_eq!(error["code"], "no-such-task", "{said}");
+        let message = error["message"].as_str().unwrap();
+        assert_eq!(
+            message,
+            "mend-the-parser is what session claude-code:c1 left, and no task yet"
+        );
+        let hint = error["hint"].as_str().unwrap();
+        for command in [
+            "git takeup sessions show c1",
+            "git takeup resume mend-the-parser --from c1",
+        ] {
+            assert!(hint.contains(&format!("`{command}`")), "{hint}");
+            let words: Vec<&str> = command.split(' ').skip(2).collect();
+            let ran = scratch.takeup(&words);
+            assert!([0, 3].contains(&ran.code), "{command}: {}", ran.stderr);
+        }
+    }
+    let none = scratch
+        .takeup(&["show", "nothing-such", "--json"])
+        .exits(4)
+        .json();
+    let message = none["error"]["message"].as_str().unwrap();
+    assert_eq!(message, "there is no task \"nothing-such\" here");
+}
+
+/// A session whose task was taken up while it was away is told so when it comes back.
+#[test]
+fn a_session_that_comes_back_is_told_who_took_its_task_up() {
+    let scratch = Scratch::new(PROGRAM);
+    let here = scratch.repo();
+    let mut first = Living::start(&scratch);
+    first.run("start Job --session c1 --agent claude-code --no-checks");
+    first.hook(&here, "c1", "Stop", "");
+    drop(first);
+    let taker = Living::start(&scratch);
+    let pid = taker.agent.id().to_string();
+    let take = [
+        "resume",
+        "job",
+        "--confirm",
+        "--to",
+        "k1",
+        "--agent",
+        "codex",
+        "--pid",
+        &pid,
+    ];
+    scratch.takeup(&take).exits(0);
+    let payload = payload(&here, "c1", "SessionStart", ",\"source\":\"resume\"");
+    let back = || {
+        scratch
+            .takeup(&["hook", "claude-code", "SessionStart", &payload])
+            .exits(0)
+    };
+    let said = back().stdout;
+    assert!(
+        said.contains("job was taken up by codex:k1, which runs"),
+        "{said}"
+    );
+    drop(taker);
+    let said = back().stdout;
+    assert!(
+        said.contains("job was taken up by codex:k1: it is not yours any more"),
+        "{said}"
+    );
+    scratch
+        .takeup(&["finish", "job", "--session", "k1", "--no-checks"])
+        .exits(0);
+    let said = back().stdout;
+    assert!(!said.contains("job"), "{said}");
+}
+
+#[test]
+fn a_death_in_the_middle_of_a_turn_is_told() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    let hook = |event: &str, more: &str| dying(&scratch, &scratch.repo(), "c1", event, more);
+    let open = |task: &str| {
+        let found = candidates(&scratch, &scratch.repo());
+        let found = found
+            .iter()
+            .find(|one| one["identity"]["taskId"] == task)
+            .unwrap();
+        let reasons = found["reasons"].as_array().unwrap();
+        reasons.iter().any(|reason| reason["code"] == "turn-open")
+    };
+    hook("SessionStart", ",\"source\":\"startup\"");
+    hook("UserPromptSubmit", ",\"prompt\":\"look around\"");
+    hook("Stop", "");
+    assert!(!open("look-around"));
+    hook("UserPromptSubmit", ",\"prompt\":\"deploy it\"");
+    assert!(open("look-around"));
+    let of = ["--session", "c1", "--agent", "claude-code"];
+    scratch
+        .takeup(&[&["start", "Job", "--no-checks"][..], &of].concat())
+        .exits(0);
+    assert!(
+        !open("job"),
+        "what was recorded in the middle of it is known"
+    );
+    hook("Stop", "");
+    assert!(!open("job"));
+    takeup_tests::a_tick_later();
+    hook("UserPromptSubmit", ",\"prompt\":\"deploy it\"");
+    assert!(open("job"));
+    let shown = scratch.takeup(&["sessions", "show", "c1"]).exits(0).stdout;
+    assert!(shown.contains("a turn was going on"), "{shown}");
+    let handed = scratch.takeup(&["handover", "job"]).exits(0).stdout;
+    assert!(handed.contains("a turn was going on"), "{handed}");
+    hook("SessionEnd", ",\"reason\":\"other\"");
+    assert!(!open("job"));
+}
+
+/// An id is any text: behind `claude -r` it would be an option.
+#[test]
+fn an_id_that_looks_like_an_option_is_put_into_no_command() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    for (id, offered) in [("--dangerously-skip-permissions", false), ("c1", true)] {
+        let hook = |event: &str, more: &str| dying(&scratch, &scratch.repo(), id, event, more);
+        hook("UserPromptSubmit", ",\"prompt\":\"mend the parser\"");
+        hook("Stop", "");
+        let shown = scratch
+            .takeup(&["sessions", "show", "--json", "--", id])
+            .exits(0)
+            .json();
+        assert_eq!(shown["next"]["command"].is_string(), offered, "{shown}");
+    }
+}

@@ -1,0 +1,47 @@
+//! What a session left that no task of the ledger tells of yet: its hooks, or its agent's own store, do. Reads only.
+use super::candidate::{Candidate, Source};
+use super::candidates::Gatherer;
+use super::{Caller, Engine, EngineError, Site, select};
+use crate::fingerprint::Look;
+use crate::ids::{SessionRef, TaskId};
+
+/// What a session left that is no task yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Untold {
+    /// The name it has until it is taken up, and afterwards.
+    pub task_id: TaskId,
+    /// The session.
+    pub session: SessionRef,
+}
+
+/// Finds what a session left under this name; whatever sessions left where none is given. `None` where there is nothing, and
+/// where it cannot be looked for: this says more of a failure, and is none itself.
+pub fn untold(engine: &Engine<'_>, text: Option<&str>) -> Option<Untold> {
+    let site = Site::open(engine).ok()?;
+    let caller = Caller::find(engine, None, None, None).ok()?;
+    let look = site.look(engine, false, false).ok()?;
+    let left = left(engine, &site, &caller, &look, text, None).ok()?;
+    left.first().map(|candidate| Untold {
+        task_id: candidate.identity.task_id.clone(),
+        session: candidate.session(),
+    })
+}
+
+/// Lists what sessions left under a name, or what one session left.
+pub(super) fn left(
+    engine: &Engine<'_>,
+    site: &Site,
+    caller: &Caller,
+    look: &Look,
+    text: Option<&str>,
+    from: Option<&str>,
+) -> Result<Vec<Candidate>, EngineError> {
+    let mut found = Gatherer::new(engine, site, caller, look).all(&site.view)?;
+    found.retain(|candidate| {
+        let identity = &candidate.identity;
+        !matches!(candidate.source, Source::Ledger)
+            && text.is_none_or(|text| identity.task_id.as_str() == text || identity.title == text)
+            && from.is_none_or(|from| select::names(from, &candidate.session()))
+    });
+    Ok(found)
+}
