@@ -203,6 +203,7 @@ fn here(engine: &Engine<'_>, repository: &Repository, found: &mut Vec<Finding>) 
         tokens,
     };
     place::tokens(&scene, found);
+    agents::stores(&scene, found);
     if scene.tokens.repository.is_none() && !Ledger::at(place.state()).exists() {
         return;
     }

@@ -6,7 +6,8 @@
 //!
 //! # Limitations
 //!
-//! Their session stores are not read: a session is known by its hooks, from the first one on. Codex asks once whether a
+//! Their session stores are not read: a session is known by its hooks, from the first one on. That they hold something is said;
+//! of Claude Code's, which keeps all places beside each other, the folder that a session names is looked at for that. Codex asks once whether a
 //! new hook is trusted; Gemini has no variable that names the session inside commands. The hooks were built from the
 //! clients' documentation and not run in them.
 //!
@@ -28,6 +29,7 @@ mod hook;
 mod json;
 pub mod mcp;
 mod settings;
+mod unread;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -96,13 +98,11 @@ impl Agent for CliAgent {
 
     fn unread(&self, env: &Env, root: &Path) -> Option<PathBuf> {
         let folder = self.client.home(env)?.join(self.client.sessions);
-        let folder = if self.client.by_place {
-            folder.join(place_name(root)?)
+        if self.client.by_place {
+            unread::of_place(&folder, root)
         } else {
-            folder
-        };
-        let mut entries = folder.read_dir().ok()?;
-        entries.next().map(|_| folder)
+            unread::is_filled(&folder).then_some(folder)
+        }
     }
 
     fn install(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
@@ -135,11 +135,4 @@ impl Agent for CliAgent {
         });
         Some(command.collect())
     }
-}
-
-/// Returns the name of the folder in which Claude Code keeps the sessions of a work tree: its path, each character but letters
-/// and digits a hyphen. Source: folders that it made.
-fn place_name(root: &Path) -> Option<String> {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-    Some(root.to_str()?.chars().map(plain).collect())
 }

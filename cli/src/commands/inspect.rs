@@ -136,6 +136,11 @@ pub(crate) fn page(found: &Inspection, context: &Context, all: bool) -> String {
         out.push_str(&format!("{}\n", summary(found)));
         let root = takeup_core::paths::path_of_text(&found.repository.root);
         out.push_str(&crate::unread::page(context, root.as_deref()));
+        if !found.used {
+            // A folder that was renamed has nothing under its new name.
+            let line = "what agents left elsewhere, or here before the folder got this name: git takeup sessions --all";
+            out.push_str(&format!("{}\n", paint(DIM, line)));
+        }
     }
     for issue in &found.issues {
         let message = format!("{}: {}", text_of_path(&issue.path), issue.message);

@@ -509,10 +509,17 @@ const fn reason(reason: InterruptionReason) -> &'static str {
 
 fn recover(args: RecoverArgs, context: &Context) -> Result<Reply, Failure> {
     let agent = args.agent.as_deref();
+    let meant = ShowArgs {
+        session: args.session.clone(),
+        agent: args.agent.clone(),
+        turns: 0,
+    };
+    let unrecovered = |failure| meant::unrecovered(failure, &meant, context);
     if args.as_session {
         let received = find(&args.session, agent, context, |agent| {
             agent.recover_as_session(&context.env, &args.session)
-        })?;
+        })
+        .map_err(unrecovered)?;
         let words: Vec<String> = received
             .command
             .iter()
@@ -532,7 +539,8 @@ fn recover(args: RecoverArgs, context: &Context) -> Result<Reply, Failure> {
     }
     let document = find(&args.session, agent, context, |agent| {
         agent.recover(&context.env, &args.session)
-    })?;
+    })
+    .map_err(unrecovered)?;
     let Some(file) = args.output else {
         let data = SessionsData {
             document: Some(document.clone()),

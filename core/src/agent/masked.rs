@@ -314,7 +314,7 @@ impl Words {
         self.mask(title);
         match content {
             Content::RecordIncomplete(why) | Content::LookIncomplete(why) | Content::Blind(why) => {
-                self.mask(why)
+                self.mask(why);
             }
             Content::Equal | Content::Differs | Content::NeverRecorded | Content::NotCompared => {}
         }

@@ -4,9 +4,13 @@ use crate::agent::{Agent, AgentError, SessionQuery};
 use crate::engine::Engine;
 use crate::integration::{self, IntegrationState, Scope};
 use crate::ledger::View;
+use crate::paths::text_of_path;
 use crate::process::Liveness;
 use crate::repository::discover;
 use crate::text;
+
+/// How many sessions of an agent are looked at.
+const LISTED: usize = 50;
 
 pub(super) fn integrations(engine: &Engine<'_>, found: &mut Vec<Finding>) {
     for issue in integration::damaged(engine.env) {
@@ -78,11 +82,51 @@ fn not_editable(check: String, agent: &dyn Agent, error: &AgentError, install: &
     Finding::warn(check, what).advice(format!("mend or move that file, then: {install}"))
 }
 
+/// What is damaged in the agents' own records of this place: the same that every list shows.
+pub(super) fn stores(scene: &Scene<'_>, found: &mut Vec<Finding>) {
+    let query = SessionQuery {
+        root: Some(scene.place.root.clone()),
+        limit: LISTED,
+        ..SessionQuery::default()
+    };
+    let mut is_healthy = true;
+    for agent in scene.engine.agents {
+        let mut issues = agent.sessions(scene.engine.env, &query).issues;
+        issues.extend(agent.tasks(scene.engine.env, scene.place).issues);
+        let Some(first) = issues.first() else {
+            continue;
+        };
+        is_healthy = false;
+        let path = text_of_path(&first.path);
+        let more = match issues.len() - 1 {
+            0 => String::new(),
+            more => format!(" (and {more} more)"),
+        };
+        found.push(
+            Finding::warn(
+                "stores",
+                format!(
+                    "{}'s own records: {path}: {}{more}",
+                    agent.name(),
+                    text::one_line(&first.message, 300)
+                ),
+            )
+            .advice(
+                "takeup reads these records and never mends them; whatever else they hold is told: git takeup inspect lists all that is damaged",
+            ),
+        );
+    }
+    if is_healthy {
+        let what = "nothing of what agents recorded here is damaged";
+        found.push(Finding::ok("stores", what));
+    }
+}
+
 /// Sessions that live here while no hook of ours has spoken: nothing is recorded of them.
 pub(super) fn silent(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
     let query = SessionQuery {
         root: Some(scene.place.root.clone()),
-        limit: 50,
+        limit: LISTED,
         ..SessionQuery::default()
     };
     for agent in scene.engine.agents {

@@ -116,3 +116,53 @@ fn a_repository_above_others_does_not_tell_their_sessions() {
     assert_eq!(listed["data"]["sessions"], json!([]));
     assert_eq!(verdicts(&scratch, &inner).len(), 1);
 }
+
+#[test]
+fn a_session_that_cannot_be_recovered_is_no_missing_one() {
+    let scratch = Scratch::new(PROGRAM);
+    left(
+        &scratch,
+        "ses_own",
+        &scratch.repo(),
+        &tree(&scratch, &scratch.repo()),
+    );
+    for words in [
+        &["sessions", "recover", "ses_own", "--json"][..],
+        &["sessions", "recover", "ses_own", "--as-session", "--json"],
+    ] {
+        let refused = scratch.takeup(words).exits(1).json();
+        assert_eq!(refused["error"]["code"], "agent-unsupported");
+        assert!(
+            refused["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("OpenCode")
+        );
+    }
+    scratch
+        .takeup(&["sessions", "recover", "ses_none"])
+        .exits(4);
+}
+
+/// What `inspect` lists as damaged is no health.
+#[test]
+fn doctor_tells_what_is_damaged_in_a_store() {
+    let scratch = Scratch::new(PROGRAM);
+    let stores = || {
+        let told = scratch.takeup(&["doctor", "--json"]).json();
+        let findings = told["data"]["findings"].as_array().unwrap().clone();
+        let mut stores = findings
+            .into_iter()
+            .filter(|found| found["check"] == "stores");
+        stores.next().map(|found| found["verdict"].clone()).unwrap()
+    };
+    assert_eq!(stores(), "ok");
+    let data = scratch.home().join(".local/share/opencode");
+    std::fs::create_dir_all(&data).unwrap();
+    std::fs::write(
+        data.join("opencode.db"),
+        "No SQLite at all, but long enough to be looked at.",
+    )
+    .unwrap();
+    assert_eq!(stores(), "warn");
+}

@@ -440,4 +440,14 @@ fn stores_that_are_not_read_are_said_to_be_there() {
     }
     let listed = scratch.takeup(&["sessions", "--json"]).exits(0).json();
     assert_eq!(listed["data"]["unread"].as_array().unwrap().len(), 2);
+    // Whoever names such a session is told why it is not found.
+    let missing = scratch
+        .takeup(&["sessions", "show", "c1", "--json"])
+        .exits(4)
+        .json();
+    let hint = missing["error"]["hint"].as_str().unwrap();
+    assert!(
+        hint.contains("what Claude Code itself keeps is not read"),
+        "{hint}"
+    );
 }

@@ -74,8 +74,33 @@ pub(super) fn session_meant(args: &ShowArgs, context: &Context) -> Result<Sessio
     match (found.pop(), missing) {
         (Some(detail), _) => Ok(detail),
         (None, Err(failure)) => Err(failure),
-        (None, Ok(())) => Err(no_such(wanted)),
+        (None, Ok(())) => Err(no_such(wanted, context)),
     }
+}
+
+/// Says of a session that no agent could recover that its agent cannot, where one has it.
+pub(super) fn unrecovered(failure: Failure, args: &ShowArgs, context: &Context) -> Failure {
+    if failure.code != "no-such-session" {
+        return failure;
+    }
+    let Ok(detail) = session_meant(args, context) else {
+        return failure;
+    };
+    let session = detail.session.session;
+    let mut agents = context.agents.iter();
+    let agent = agents
+        .find(|agent| agent.id() == session.agent)
+        .map_or_else(
+            || session.agent.to_string(),
+            |agent| agent.name().to_owned(),
+        );
+    let id = session.id.to_string();
+    Failure::new(
+        "agent-unsupported",
+        Exit::No,
+        format!("{session} cannot be recovered: that is not done for sessions of {agent}"),
+    )
+    .hint(format!("what it holds: {}", super::command("show", &id)))
 }
 
 /// Asks the agents for a session until one knows it.
@@ -99,11 +124,16 @@ pub(super) fn find<T>(
     }
     match first {
         Some(error) => Err(error.into()),
-        None => Err(no_such(wanted)),
+        None => Err(no_such(wanted, context)),
     }
 }
 
-fn no_such(wanted: &str) -> Failure {
+fn no_such(wanted: &str, context: &Context) -> Failure {
+    let mut hint = "list them with: git takeup sessions --all".to_owned();
+    for unread in crate::unread::unread(context, super::root(context).ok().flatten().as_deref()) {
+        hint.push_str("; ");
+        hint.push_str(&unread);
+    }
     Failure::new(
         "no-such-session",
         Exit::Missing,
@@ -112,7 +142,7 @@ fn no_such(wanted: &str) -> Failure {
             takeup_core::text::one_line(wanted, 120)
         ),
     )
-    .hint("list them with: git takeup sessions --all")
+    .hint(hint)
 }
 
 /// Returns the adapters that are meant.
