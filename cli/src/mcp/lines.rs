@@ -3,6 +3,7 @@
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, RequestId};
 use serde::Deserialize;
 use serde_json::Value;
+use takeup_core::text;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
 /// The longest message.
@@ -114,6 +115,12 @@ fn read(line: &[u8]) -> Vec<Came> {
     }
 }
 
+/// The error for a method that nobody serves.
+fn unknown(method: &str) -> ErrorData {
+    let why = format!("there is no method {method:?}");
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None)
+}
+
 /// Reads a message. `None`: there is nothing to answer.
 fn message(value: Value) -> Option<Came> {
     let has = |key: &str| value.get(key).is_some();
@@ -126,6 +133,9 @@ fn message(value: Value) -> Option<Came> {
         .get("method")
         .and_then(Value::as_str)
         .and_then(|method| SERVED.into_iter().find(|served| *served == method));
+    let is_of_version = value.get("jsonrpc").and_then(Value::as_str) == Some("2.0");
+    let named = value.get("method").and_then(Value::as_str);
+    let named = text::one_line(named.unwrap_or_default(), 200);
     let misfit = |method: &str, id| {
         let why = format!("the parameters of {method} are missing or do not fit");
         Came::Refused(ErrorData::invalid_params(why, None), id)
@@ -136,11 +146,12 @@ fn message(value: Value) -> Option<Came> {
         {
             Some(match method {
                 Some(method) => misfit(method, Some(request.id)),
-                None => Came::Message(Box::new(ClientJsonRpcMessage::Request(request))),
+                None => Came::Refused(unknown(&named), Some(request.id)),
             })
         }
         Ok(message) => Some(Came::Message(Box::new(message))),
         Err(_) if asks_nothing => None,
+        Err(_) if !is_of_version => Some(Came::invalid("`jsonrpc` has to be \"2.0\"", id)),
         Err(_) => Some(match method {
             Some(method) if id.is_some() => misfit(method, id),
             _ => Came::invalid("this is no request", id),
@@ -185,6 +196,19 @@ mod tests {
             (deep.as_str(), (-32700, "5")),
             ("[]", (-32600, "null")),
             ("{}", (-32600, "null")),
+            (r#"{"id":1,"method":"ping"}"#, (-32600, "1")),
+            (
+                r#"{"jsonrpc":"1.0","id":2,"method":"tools/list"}"#,
+                (-32600, "2"),
+            ),
+            (
+                r#"{"jsonrpc":2.0,"id":4,"method":"no/such"}"#,
+                (-32600, "4"),
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":6,"method":"no/such"}"#,
+                (-32601, "6"),
+            ),
             (r#"{"jsonrpc":"2.0","id":7}"#, (-32600, "7")),
             (
                 r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":[1]}"#,
@@ -205,6 +229,7 @@ mod tests {
             "",
             "\r\n",
             r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":[1]}"#,
+            r#"{"method":"notifications/cancelled"}"#,
         ] {
             assert_eq!(seen(line), [], "{line}");
         }
@@ -215,7 +240,7 @@ mod tests {
         let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},7,{"jsonrpc":"2.0","id":2,"method":"tools/list"}]"#;
         assert_eq!(seen(batch), [None, Some((-32600, "null".to_owned())), None]);
         assert_eq!(
-            seen("\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"no/such\"}\r\n"),
+            seen("\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r\n"),
             [None]
         );
     }

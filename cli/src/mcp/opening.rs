@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, GetMeta as _, JsonRpcMessage,
-    ProtocolVersion, RequestId, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientRequest, ErrorData, GetMeta as _, JsonRpcMessage, ProtocolVersion,
+    RequestId, ServerJsonRpcMessage,
 };
 use rmcp::service::{QuitReason, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
 use rmcp::transport::{Transport, async_rw::AsyncRwTransport, stdio_pipes};
@@ -50,8 +50,7 @@ pub(super) async fn serve_on(
 }
 
 /// A transport that answers what is no message, and lets only requests through until one of them settles the protocol
-/// version. Notifications and answers before that have no meaning, and would end rmcp's handshake; unknown methods are
-/// answered here.
+/// version. Notifications and answers before that have no meaning, and would end rmcp's handshake.
 struct Opening<R, W: AsyncWrite> {
     lines: Lines<R>,
     /// What was read and not yet handed on.
@@ -115,12 +114,6 @@ where
             let ClientJsonRpcMessage::Request(request) = &message else {
                 continue;
             };
-            if let ClientRequest::CustomRequest(custom) = &request.request {
-                let unknown =
-                    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, custom.method.clone(), None);
-                self.refuse(unknown, Some(request.id.clone()));
-                continue;
-            }
             self.settled = settles(&request.request);
             return Some(message);
         }

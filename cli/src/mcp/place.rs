@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use takeup_core::env::Env;
 use takeup_core::error::Exit;
-use takeup_core::paths::text_of_path;
+use takeup_core::paths::{path_of_text, text_of_path};
 use takeup_core::repository::discover;
 
 use super::client::{self, Client};
@@ -28,7 +28,10 @@ pub(super) fn folder(
     env: &Env,
 ) -> Result<PathBuf, Failure> {
     if let Some(text) = argument {
-        let path = PathBuf::from(text);
+        // As a path is, or as our own answers write one that holds bytes which are no text.
+        let plain = PathBuf::from(text);
+        let written = path_of_text(text).filter(|path| !plain.exists() && path.exists());
+        let path = written.unwrap_or(plain);
         return if path.is_absolute() {
             Ok(path)
         } else {

@@ -22,6 +22,7 @@ use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 use takeup_core::env::Env;
 use takeup_core::error::Exit;
+use takeup_core::paths::path_of_text;
 use takeup_core::process;
 use takeup_core::settings::ConfirmBy;
 
@@ -82,11 +83,10 @@ impl Server {
         let begins = ["takeup_start", "takeup_resume"].contains(&tool.name);
         let identity = reply.data.get("identity").filter(|_| begins);
         let text = |key: &str| identity?.get(key)?.as_str();
-        if let (None, Some(session), Some(root)) =
-            (&call.session, text("sessionId"), text("repositoryRoot"))
-        {
+        let root = text("repositoryRoot").and_then(path_of_text);
+        if let (None, Some(session), Some(root)) = (&call.session, text("sessionId"), root) {
             let mut made_up = self.made_up.lock().unwrap_or_else(PoisonError::into_inner);
-            made_up.insert(PathBuf::from(root), session.to_owned());
+            made_up.insert(root, session.to_owned());
         }
     }
 
@@ -341,10 +341,16 @@ fn wanted(tool: &Tool, arguments: &mut JsonObject) -> Result<Wanted, Failure> {
                 Failure::new("usage", Exit::Usage, format!("`{name}` has to be a number"))
             }),
     };
-    Ok(Wanted {
-        offset: number("offset")?.unwrap_or(0),
-        limit: number("limit")?,
-    })
+    let offset = number("offset")?.unwrap_or(0);
+    let limit = number("limit")?;
+    if limit == Some(0) {
+        return Err(Failure::new(
+            "usage",
+            Exit::Usage,
+            "`limit` has to be 1 or more",
+        ));
+    }
+    Ok(Wanted { offset, limit })
 }
 
 impl ServerHandler for Server {

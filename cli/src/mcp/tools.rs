@@ -184,7 +184,7 @@ pub(super) fn run(tool: &Tool, arguments: JsonObject, call: &Call, yes: Option<&
     };
     match (tool.asks, yes, outcome) {
         (Some(asks), None, Err(failure)) => {
-            match yes::question(asks, &arguments, &failure, call, &context) {
+            match yes::question(asks, &words, &arguments, &failure, call, &context) {
                 Ok(Some(question)) => Step::Ask(Box::new(question)),
                 Ok(None) => Step::Done(Err(failure)),
                 Err(failure) => Step::Done(Err(failure)),

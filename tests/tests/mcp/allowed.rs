@@ -9,7 +9,7 @@ use crate::client::{Client, NEWEST, PROGRAM, holder, left};
     clippy::disallowed_methods,
     reason = "a test's file needs no durability"
 )]
-fn user_says(scratch: &Scratch, settings: &str) {
+pub(crate) fn user_says(scratch: &Scratch, settings: &str) {
     let folder = scratch.home().join(".config/takeup");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("config.toml"), settings).unwrap();
@@ -148,6 +148,17 @@ fn commands_are_started_where_the_user_allows_it() {
         printed.to_string().contains("--json|$(id)|a b|--|"),
         "{printed}"
     );
+
+    // What it printed is for the model to read, as data: masked, and without what a terminal would obey.
+    let token = format!("ghp_{}", "a1".repeat(18));
+    let script = format!("printf 'one\\n\\033[31mtwo\\033[0m\\n{token}\\n'");
+    let started = client.done("takeup_bg_run", json!({"command": ["sh", "-c", script]}));
+    let id = started["data"]["task"]["id"].clone();
+    client.done("takeup_bg_wait", json!({"ids": [id]}));
+    let shown = client.call("takeup_bg_output", json!({"id": id}));
+    let text = shown["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("\n| one\n| two\n"), "{text}");
+    assert!(!shown.to_string().contains(&token), "{shown}");
 
     for (arguments, code) in [
         (json!({"command": []}), "usage"),

@@ -262,3 +262,36 @@ fn a_model_is_never_a_person() {
         );
     }
 }
+
+/// A folder's name may hold what no JSON text holds as it is: the session that was made up there is known again all the same.
+#[test]
+fn a_made_up_session_is_remembered_wherever_it_is() {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let scratch = Scratch::new(PROGRAM);
+    for name in [&b"back\\slash"[..], b"new\nline", b"no\xfftext"] {
+        let folder = scratch.path().join(std::ffi::OsStr::from_bytes(name));
+        std::fs::create_dir(&folder).unwrap();
+        scratch.git_in(&folder, &["init", "-q"]);
+        scratch.git_in(&folder, &["commit", "-q", "--allow-empty", "-m", "first"]);
+        let written = takeup_core::paths::text_of_path(&folder);
+        let mut client = Client::shaken(&scratch, "2025-11-25", json!({}));
+        let call = |more: Value| {
+            let mut arguments = json!({"repository": written});
+            arguments
+                .as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            arguments
+        };
+        let arguments = call(json!({"title": "One"}));
+        let started = client.done("takeup_start", arguments);
+        let session = started["data"]["identity"]["sessionId"].clone();
+        let saved = client.done("takeup_save", call(json!({})));
+        assert_eq!(
+            saved["data"]["identities"][0]["sessionId"], session,
+            "{saved}"
+        );
+        assert_eq!(saved["data"]["identities"][0]["repositoryRoot"], written);
+    }
+}

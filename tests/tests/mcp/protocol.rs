@@ -90,6 +90,24 @@ fn what_does_not_exist_is_an_error_of_the_right_kind() {
     let code = |answer: &Value| answer["error"]["code"].as_i64();
     let unknown = client.request("no/such/method", json!({}));
     assert_eq!(code(&unknown), Some(-32601));
+    assert_eq!(
+        unknown["error"]["message"],
+        "there is no method \"no/such/method\""
+    );
+    for (id, line) in [
+        (71, r#"{"id":71,"method":"ping"}"#),
+        (72, r#"{"jsonrpc":"1.0","id":72,"method":"tools/list"}"#),
+    ] {
+        client.line(line);
+        let refused = client.answer_to(id);
+        assert_eq!(code(&refused), Some(-32600), "{refused}");
+        assert!(
+            refused["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("jsonrpc")
+        );
+    }
     let unknown = client.request("tools/call", json!({"name": "takeup_everything"}));
     assert_eq!(code(&unknown), Some(-32602));
     let unknown = client.request("prompts/get", json!({"name": "nothing"}));
@@ -107,6 +125,7 @@ fn what_does_not_exist_is_an_error_of_the_right_kind() {
         json!({"tassk": "x"}),
         json!({"task": 7}),
         json!({"limit": "many"}),
+        json!({"limit": 0}),
         json!({"repository": ["x"]}),
         json!({"repository": "not/absolute"}),
     ] {

@@ -399,3 +399,32 @@ fn a_decision_is_for_the_content_that_was_shown() {
     assert_eq!(result["isError"], false, "{result}");
     assert_ne!(state(&scratch, &id), waits);
 }
+
+/// Where many take one task up at once, one does, and the others are told who.
+#[test]
+fn who_comes_too_late_hears_of_the_winner() {
+    let scratch = left();
+    crate::allowed::user_says(&scratch, "confirm = \"caller\"\n");
+    let mut clients: Vec<Client> = (0..8)
+        .map(|_| Client::shaken(&scratch, "2025-11-25", json!({})))
+        .collect();
+    let mut asked = Vec::new();
+    for (number, client) in clients.iter_mut().enumerate() {
+        let arguments =
+            json!({"task": "fix-login", "session": format!("taker-{number}"), "confirmed": true});
+        let call = json!({"name": "takeup_resume", "arguments": arguments});
+        asked.push(client.ask("tools/call", call));
+    }
+    let answers: Vec<Value> = clients
+        .iter_mut()
+        .zip(asked)
+        .map(|(client, id)| client.answer_to(id)["result"]["structuredContent"].clone())
+        .collect();
+    let winner = holder(&scratch, "fix-login");
+    let won = answers.iter().filter(|answer| answer["ok"] == true);
+    assert_eq!(won.count(), 1, "{answers:#?}");
+    for answer in answers.iter().filter(|answer| answer["ok"] != true) {
+        assert_ne!(answer["error"]["code"], "changed-since-shown", "{answer:#}");
+        assert!(answer["error"].to_string().contains(&winner), "{answer:#}");
+    }
+}

@@ -92,6 +92,8 @@ fn reply(record: Record, over: bool, shown: Shown, context: &Context) -> Reply {
         return Reply::silent(Exit::Done);
     }
     let summary = format!("{} bytes were printed", shown.printed);
+    // Another face than the command line shows what is for people besides.
+    let human = shown.text.clone();
     let data = OutputData {
         id: record.id,
         text: shown.text,
@@ -100,7 +102,7 @@ fn reply(record: Record, over: bool, shown: Shown, context: &Context) -> Reply {
         truncated: shown.truncated,
         over,
     };
-    Reply::new(summary, &data)
+    Reply::new(summary, &data).human(human)
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {

@@ -18,13 +18,14 @@ const PATHS: usize = 12;
 /// Makes the question that a command's refusal calls for. `None`: it was refused for another reason.
 pub(super) fn question(
     asks: Asks,
+    words: &Words,
     arguments: &JsonObject,
     failure: &Failure,
     call: &Call,
     context: &Context,
 ) -> Result<Option<Question>, Failure> {
     match (asks, failure.code.as_str()) {
-        (Asks::TakeUp, "confirmation-needed") => take_up(failure, call, context),
+        (Asks::TakeUp, "confirmation-needed") => take_up(words, failure, call, context),
         (Asks::Decide, "confirmation-needed") => decide(arguments, context).map(Some),
         _ => Ok(None),
     }
@@ -44,12 +45,14 @@ pub(super) fn confirmed(
         Asks::Decide => {
             let (view, now) = decision(arguments, context)?;
             if now != subject {
-                return Err(Failure::new(
+                let mut changed = Failure::new(
                     "changed-since-shown",
                     Exit::Conflict,
                     "the content or the question changed since it was shown",
                 )
-                .hint("make the call again; it asks anew"));
+                .hint("make the call again; it asks anew");
+                changed.retryable = true;
+                return Err(changed);
             }
             words
                 .clone()
@@ -60,18 +63,32 @@ pub(super) fn confirmed(
     args::answer(&words.all(), context)
 }
 
-fn changed() -> Failure {
-    Failure::new(
-        "changed-since-shown",
-        Exit::Conflict,
-        "the task changed while it was looked at",
-    )
-    .hint("make the call again")
+/// What is to be said where the task changed between the refusal and the question: mostly that another session was faster,
+/// which the command itself says when it is asked again.
+fn overtaken(words: &Words, context: &Context) -> Failure {
+    match args::answer(&words.all(), context) {
+        Err(failure) if failure.code != "confirmation-needed" => failure,
+        _ => {
+            let mut changed = Failure::new(
+                "changed-since-shown",
+                Exit::Conflict,
+                "the task changed while it was looked at",
+            )
+            .hint("make the call again");
+            changed.retryable = true;
+            changed
+        }
+    }
 }
 
 /// The question before a task is taken up. Its subject is the token that confirms exactly this candidate. `None`: the look
 /// was incomplete, so no yes can be for what is shown.
-fn take_up(failure: &Failure, call: &Call, context: &Context) -> Result<Option<Question>, Failure> {
+fn take_up(
+    words: &Words,
+    failure: &Failure,
+    call: &Call,
+    context: &Context,
+) -> Result<Option<Question>, Failure> {
     let command = failure
         .next
         .as_ref()
@@ -91,11 +108,13 @@ fn take_up(failure: &Failure, call: &Call, context: &Context) -> Result<Option<Q
         ..InspectRequest::default()
     };
     let found = engine::inspect(&context.engine(), &request)?;
-    let candidate = found
+    let Some(candidate) = found
         .candidates
         .iter()
         .find(|candidate| candidate.token.as_ref() == Some(&token))
-        .ok_or_else(changed)?;
+    else {
+        return Err(overtaken(words, context));
+    };
     Ok(Some(Question {
         subject: token,
         what: failure
