@@ -229,11 +229,11 @@ pub(crate) struct Envelope<'a> {
     pub schema: &'a str,
     /// Whether the command did what it was asked.
     pub ok: bool,
-    /// The command.
+    /// The command; `usage` where the words are no command line.
     pub command: &'a str,
     /// One line in words.
     pub summary: &'a str,
-    /// The answer; its shape depends on the command.
+    /// The answer; its shape depends on the command, and stands in the schema that is named after it and its action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<&'a serde_json::Value>,
     /// What to do next.

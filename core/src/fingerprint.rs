@@ -57,6 +57,7 @@ mod scan;
 pub use error::FingerprintError;
 pub use look::look;
 pub use options::{Options, Progress, RUNTIME_FOLDERS};
+pub use program::ALLOW_PROGRAMS;
 pub use record::{
     Counters, DEFINITION, Deviation, DeviationKind, Look, Method, Provenance, ProvenanceEvent,
     Submodule, TreeRecord,

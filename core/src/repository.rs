@@ -39,7 +39,10 @@ pub use self::libgit2::Libgit2;
 pub use self::places::{KnownPlace, add_place, forget_gone_places, known_places};
 pub use self::plain::{plain_head, plain_place};
 pub use self::program::{GitProgram, GitVersion};
-pub use self::tokens::{Tokens, create_tokens, new_tokens, place_record, put_tokens, tokens};
+pub use self::tokens::{
+    Tokens, create_tokens, forget_promise, new_tokens, place_record, promise_tokens,
+    promised_tokens, put_tokens, tokens,
+};
 pub use self::whereabouts::{lock_reason, root_of, whereabouts};
 
 use crate::env::Env;

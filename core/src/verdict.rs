@@ -3,6 +3,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{Oid, ReviewId, SessionRef};
+use crate::paths::shell_word_of_text;
 use crate::process::Liveness;
 use crate::status::Status;
 use crate::time::Time;
@@ -69,6 +70,9 @@ pub enum Whereabouts {
     /// The repository is the same; the work tree it was in is not there at present, and git keeps it: it is locked
     /// (git-worktree(1), `lock`), as one on a portable disk is.
     WorktreeAway,
+    /// The repository is the same; the work tree it was in stands where git knows it, and its link to the repository leads
+    /// nowhere, as after the repository was moved.
+    WorktreeUnlinked,
     /// The repository is the same; the work tree it was in is gone.
     WorktreeGone,
     /// Another repository.
@@ -83,6 +87,7 @@ impl Whereabouts {
             Self::Same | Self::Relocated | Self::Copied | Self::CopyOfGone => true,
             Self::OtherWorktree
             | Self::WorktreeAway
+            | Self::WorktreeUnlinked
             | Self::WorktreeGone
             | Self::OtherRepository => false,
         }
@@ -318,6 +323,14 @@ fn place(whereabouts: Whereabouts, root: &str) -> Option<(Verdict, Reason)> {
             ReasonCode::OtherWorktree,
             format!(
                 "the work tree it was left in{at} is not there at present, and git keeps it: take it up there when it is back"
+            ),
+        ),
+        Whereabouts::WorktreeUnlinked => (
+            ReasonCode::OtherWorktree,
+            format!(
+                "the link of the work tree it was left in{at} to this repository is broken, as after a move of the repository; \
+                 mend it with `git worktree repair {}`, and take it up there",
+                shell_word_of_text(root)
             ),
         ),
         Whereabouts::WorktreeGone => (
@@ -607,6 +620,7 @@ mod tests {
             Whereabouts::CopyOfGone,
             Whereabouts::OtherWorktree,
             Whereabouts::WorktreeAway,
+            Whereabouts::WorktreeUnlinked,
             Whereabouts::WorktreeGone,
             Whereabouts::OtherRepository,
         ];

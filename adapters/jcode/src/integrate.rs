@@ -394,7 +394,8 @@ fn server() -> CstInputValue {
 const SERVERS: [&str; 2] = ["servers", "mcpServers"];
 
 fn with_server(path: &Path, before: Option<&[u8]>) -> Result<Vec<u8>, AgentError> {
-    let Some(before) = before else {
+    // An empty file holds as much as none.
+    let Some(before) = before.filter(|before| !before.trim_ascii().is_empty()) else {
         return Ok(b"{\n  \"mcpServers\": {\n    \"takeup\": {\n      \"command\": \"git-takeup\",\n      \"args\": [\"mcp\"]\n    }\n  }\n}\n".to_vec());
     };
     let (root, object) = json(path, before)?;
@@ -413,6 +414,9 @@ fn with_server(path: &Path, before: Option<&[u8]>) -> Result<Vec<u8>, AgentError
 }
 
 fn without_server(path: &Path, before: &[u8]) -> Result<Vec<u8>, AgentError> {
+    if before.trim_ascii().is_empty() {
+        return Ok(before.to_vec());
+    }
     let (root, object) = json(path, before)?;
     let entry = SERVERS
         .into_iter()

@@ -83,6 +83,8 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         ("bg-list", crate::schema::of::<list::ListData>()),
         ("bg-show", crate::schema::of::<show::ShowData>()),
         ("bg-output", crate::schema::of::<output::OutputData>()),
+        ("bg-adopt", crate::schema::of::<show::ShowData>()),
+        ("bg-detach", crate::schema::of::<show::ShowData>()),
         ("bg-wait", crate::schema::of::<wait::WaitData>()),
         ("bg-stop", crate::schema::of::<stop::StopData>()),
         ("bg-clean", crate::schema::of::<clean::CleanData>()),

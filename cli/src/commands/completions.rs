@@ -9,7 +9,7 @@ use crate::reply::{Failure, Reply};
 /// Arguments of `completions`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  git takeup completions bash > ~/.local/share/bash-completion/completions/git-takeup"
+    after_help = "Example:\n  git takeup completions bash > ~/.local/share/bash-completion/completions/git-takeup\n\nThe script is the answer, with --json too."
 )]
 pub(crate) struct Args {
     /// The shell
@@ -120,7 +120,8 @@ mod tests {
     fn answers(words: &[&str]) -> Option<[Vec<String>; 2]> {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("script");
-        std::fs::write(&script, super::script("bash").unwrap()).unwrap();
+        let text = super::script("bash").unwrap();
+        takeup_core::files::write_atomic(&script, text.as_bytes(), 0o600).unwrap();
         let ask = |program: &str| {
             let output = Command::new("bash")
                 .args(["--norc", "--noprofile", "-c", program, "bash"])
@@ -176,7 +177,8 @@ mod tests {
     fn bash_completes_below_git_without_its_completion() {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("script");
-        std::fs::write(&script, super::script("bash").unwrap()).unwrap();
+        let text = super::script("bash").unwrap();
+        takeup_core::files::write_atomic(&script, text.as_bytes(), 0o600).unwrap();
         let program = r#". "$1"; COMP_WORDS=(git takeup resu); COMP_CWORD=2; _git_takeup; echo "${COMPREPLY[@]}""#;
         let Ok(output) = Command::new("bash")
             .args(["--norc", "--noprofile", "-c", program, "bash"])

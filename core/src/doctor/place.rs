@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Finding, Health, Remedy, Scene};
 use crate::engine::{Engine, look_here};
+use crate::fingerprint::ALLOW_PROGRAMS;
 use crate::issue::IssueKind;
 use crate::ledger::View;
 use crate::repository::{Repository, RepositoryError, known_places, whereabouts};
@@ -126,10 +127,14 @@ pub(super) fn tree(engine: &Engine<'_>, found: &mut Vec<Finding>) {
                 "tree",
                 format!(
                     "the tree could not be seen whole, and so equals nothing that was left: {}",
-                    text::one_line(&why, 300)
+                    text::one_line(&why, 600)
                 ),
             )
-            .advice(ASK_GIT),
+            .advice(if why.contains(ALLOW_PROGRAMS) {
+                "say once whether the repository's filter may run, as above"
+            } else {
+                ASK_GIT
+            }),
         },
         Err(error) => with_advice(Finding::of("tree", Health::Fail, &error)),
     });
@@ -181,6 +186,7 @@ pub(super) fn moved(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
             Ok(Whereabouts::Relocated) => "relocated",
             Ok(Whereabouts::Copied) => "copied",
             Ok(Whereabouts::CopyOfGone) => "copy-of-gone",
+            Ok(Whereabouts::WorktreeUnlinked) => "worktree-unlinked",
             Ok(Whereabouts::WorktreeGone) => "worktree-gone",
             Ok(Whereabouts::OtherRepository) => "other-repository",
             Err(_) => "unreadable",
@@ -200,6 +206,10 @@ pub(super) fn moved(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
             "copy-of-gone" => (
                 "of a place this is a copy of, and which is not there any more",
                 "where this copy takes its place: git takeup init --moved; where the original lies elsewhere now: git takeup init --copied",
+            ),
+            "worktree-unlinked" => (
+                "of a work tree whose link to this repository is broken",
+                "mend it: git worktree repair PATH, with the path that `git takeup inspect` names",
             ),
             "worktree-gone" => (
                 "of a work tree that is gone",

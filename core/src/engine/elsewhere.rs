@@ -47,6 +47,10 @@ impl Elsewhere {
                 shell_word_of_text(&self.root)
             ),
             Whereabouts::WorktreeAway => "go on there when it is back".to_owned(),
+            Whereabouts::WorktreeUnlinked => format!(
+                "mend its link: git worktree repair {}",
+                shell_word_of_text(&self.root)
+            ),
             Whereabouts::WorktreeGone => match &self.task_id {
                 Some(task) => format!(
                     "`{show}` has its records, and `git takeup abandon {task}` gives it up"
@@ -87,6 +91,10 @@ impl fmt::Display for Elsewhere {
             Whereabouts::WorktreeAway => write!(
                 f,
                 "was left in the work tree {root}, which is locked and not there at present"
+            ),
+            Whereabouts::WorktreeUnlinked => write!(
+                f,
+                "was left in the work tree {root}, whose link to this repository is broken"
             ),
             Whereabouts::WorktreeGone => {
                 write!(f, "was left in the work tree {root}, which is gone")

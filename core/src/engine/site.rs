@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{Engine, EngineError};
 use crate::fingerprint::{self, Look, Options};
 use crate::identity::{Identity, PlaceRecord, SessionRecord};
-use crate::ids::SessionRef;
+use crate::ids::{RepositoryId, SessionRef};
 use crate::issue::{Issue, IssueKind};
 use crate::ledger::{Actor, Change, Ledger, Transition, View};
 use crate::paths::{path_of_text, text_of_path};
@@ -402,10 +402,45 @@ fn move_here(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
     Ok(committed.value)
 }
 
+/// Ends what a call of [`leave_behind`] began before it was cut off: the records are tied to ids that the place was not given
+/// any more. Returns how many those are; `None` where nothing of the kind is left to do.
+fn go_on_leaving_behind(site: &Site) -> Result<Option<usize>, EngineError> {
+    let Some(ids) = repository::promised_tokens(site.place())? else {
+        return Ok(None);
+    };
+    let present = &site.tokens;
+    if (present.repository.as_ref(), present.worktree.as_ref()) == (Some(&ids.0), Some(&ids.1)) {
+        repository::forget_promise(site.place())?;
+        return Ok(None);
+    }
+    let state = &site.view.state;
+    let count = |id: Option<&RepositoryId>| {
+        let is_tied = |place: &PlaceRecord| Some(&place.repository_id) == id;
+        let identities = state.tasks.values().flat_map(|entry| &entry.identities);
+        let sessions = state.sessions.iter();
+        identities
+            .filter(|identity| is_tied(&identity.place))
+            .count()
+            + sessions
+                .filter(|record| record.places().any(is_tied))
+                .count()
+    };
+    let tied = count(Some(&ids.0));
+    if tied == 0 && count(present.repository.as_ref()) > 0 {
+        // It was cut off before anything was recorded.
+        return Ok(None);
+    }
+    repository::put_tokens(site.place(), &ids)?;
+    Ok(Some(tied))
+}
+
 /// Makes a copy a place of its own: the tasks that it brought along are put out of sight, for they belong to the original, and
 /// what was begun in it is tied to its new tokens. Returns how many tasks and how many records these are; `None` where nothing
 /// was brought along.
 fn leave_behind(engine: &Engine<'_>, site: &Site) -> Result<Option<(usize, usize)>, EngineError> {
+    if let Some(tied) = go_on_leaving_behind(site)? {
+        return Ok(Some((0, tied)));
+    }
     let entries = || site.view.state.tasks.values();
     let is_brought = |place: &PlaceRecord| {
         lies(site, place, Whereabouts::Copied) || lies(site, place, Whereabouts::CopyOfGone)
@@ -418,6 +453,7 @@ fn leave_behind(engine: &Engine<'_>, site: &Site) -> Result<Option<(usize, usize
         return Ok(None);
     }
     let tokens = repository::new_tokens(site.place())?;
+    repository::promise_tokens(site.place(), &tokens)?;
     let mut here = site.place_record()?;
     (here.repository_id, here.worktree_id) = tokens.clone();
     // Another work tree of the copy keeps its own token.
@@ -453,6 +489,7 @@ fn leave_behind(engine: &Engine<'_>, site: &Site) -> Result<Option<(usize, usize
                 is_copied(identity)
                     || is_now(site, identity, Whereabouts::WorktreeGone)
                     || is_now(site, identity, Whereabouts::WorktreeAway)
+                    || is_now(site, identity, Whereabouts::WorktreeUnlinked)
             })
         })
         .map(|entry| entry.task.task_id.clone())

@@ -85,6 +85,13 @@ pub(super) fn next_of(
                 action: "none".to_owned(),
                 command: None,
             },
+            Whereabouts::WorktreeUnlinked => {
+                let root = shell_word_of_text(&facts.root);
+                NextView {
+                    action: "repair".to_owned(),
+                    command: Some(format!("git worktree repair {root}")),
+                }
+            }
             // Another work tree was made in its place.
             Whereabouts::WorktreeGone if identity.repository_root == text_of_path(here) => {
                 NextView::new("confirm-move", &["git", "takeup", "init", "--moved"])

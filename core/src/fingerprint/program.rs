@@ -503,10 +503,14 @@ fn behind_filter(
     Ok(None)
 }
 
-/// The reason of a look that would have had to run a program the repository configures.
+/// How a user says that programs of a repository may run.
+pub const ALLOW_PROGRAMS: &str = "git config --global takeup.repositoryPrograms true";
+
+/// The reason of a look that would have had to run a program the repository configures, and the way out.
 pub(super) fn filter_reason(path: &[u8], filter: &[u8]) -> String {
     format!(
-        "{} goes through the filter {}, which only the repository configures and which is not run",
+        "{} goes through the filter {}, which only the repository configures and which is not run; configure it in your own \
+         settings (git config --global), or allow what repositories configure: `{ALLOW_PROGRAMS}`",
         text_of_bytes(path),
         text_of_bytes(filter)
     )

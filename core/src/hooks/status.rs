@@ -351,7 +351,7 @@ impl Looked<'_> {
                 None,
             ),
             (_, Seen::Nothing) => (
-                format!("nothing: {} is gone", path.display()),
+                format!("somebody who removed it: {} is gone", path.display()),
                 path.parent(),
             ),
             (_, Seen::File { bytes, .. }) => {

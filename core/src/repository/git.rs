@@ -267,6 +267,16 @@ fn belongs(root: &Path, git_dir: &Path) -> bool {
     there.is_some() && there == std::fs::canonicalize(git_dir).ok()
 }
 
+/// Tells whether the `.git` file of a work tree names a folder as this one is called, and that is not there.
+pub(super) fn leads_nowhere(root: &Path, git_dir: &Path) -> bool {
+    let target = read_path_file(&root.join(".git"), b"gitdir: ").map(|target| root.join(target));
+    target.is_some_and(|target| {
+        target.file_name() == git_dir.file_name()
+            && std::fs::symlink_metadata(&target)
+                .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    })
+}
+
 pub(super) fn read_path_file(file: &Path, prefix: &[u8]) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStrExt as _;
     let bytes = crate::files::read_bounded(file, 64 * 1024).ok()??;

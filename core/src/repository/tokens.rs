@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::git::linked_root;
 use super::{Place, RepositoryError};
 use crate::files::{
-    FileError, Staged, foreign, make_private_folder, read_bounded, sweep, write_atomic,
+    FileError, Staged, foreign, make_private_folder, read_bounded, remove, sweep, write_atomic,
 };
 use crate::identity::PlaceRecord;
 use crate::ids::{RepositoryId, WorktreeId};
@@ -26,6 +26,10 @@ pub struct Tokens {
 
 fn repository_file(place: &Place) -> PathBuf {
     place.common_dir.join("takeup/repository-id")
+}
+
+fn promise_file(place: &Place) -> PathBuf {
+    place.git_dir.join("takeup/ids-of-copy")
 }
 
 pub(super) fn worktree_file(git_dir: &Path) -> PathBuf {
@@ -73,7 +77,36 @@ pub fn put_tokens(
     tokens: &(RepositoryId, WorktreeId),
 ) -> Result<(), RepositoryError> {
     put(&repository_file(place), tokens.0.as_str())?;
-    put(&worktree_file(&place.git_dir), tokens.1.as_str())
+    put(&worktree_file(&place.git_dir), tokens.1.as_str())?;
+    forget_promise(place)
+}
+
+/// Writes down which tokens a copied repository is about to get, before anything is recorded with them: whoever goes on after a
+/// cut finds them in [`promised_tokens`].
+pub fn promise_tokens(
+    place: &Place,
+    tokens: &(RepositoryId, WorktreeId),
+) -> Result<(), RepositoryError> {
+    let lines = format!("{}\n{}", tokens.0.as_str(), tokens.1.as_str());
+    put(&promise_file(place), &lines)
+}
+
+/// Returns the tokens that this repository was about to get when something cut that off.
+pub fn promised_tokens(
+    place: &Place,
+) -> Result<Option<(RepositoryId, WorktreeId)>, RepositoryError> {
+    read(&promise_file(place), |text| {
+        let (repository, worktree) = text.split_once('\n').unwrap_or((&text, ""));
+        Ok((
+            RepositoryId::new(repository.to_owned())?,
+            WorktreeId::new(worktree.to_owned())?,
+        ))
+    })
+}
+
+/// Forgets promised tokens: they are in place.
+pub fn forget_promise(place: &Place) -> Result<(), RepositoryError> {
+    Ok(remove(&promise_file(place))?)
 }
 
 /// Describes the place for a record. Fails where it has no tokens yet.

@@ -2,7 +2,7 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::git::{git_dir_of, lock_of, worktrees};
+use super::git::{git_dir_of, leads_nowhere, lock_of, worktrees};
 use super::tokens::{Tokens, holds_token, worktree_token};
 use super::{Place, RepositoryError};
 use crate::files::FileError;
@@ -31,6 +31,8 @@ pub fn whereabouts(
             Whereabouts::OtherWorktree
         } else if lock_reason(place, &recorded.worktree_id).is_some() {
             Whereabouts::WorktreeAway
+        } else if is_unlinked(place, &recorded.worktree_id) {
+            Whereabouts::WorktreeUnlinked
         } else {
             Whereabouts::WorktreeGone
         });
@@ -78,6 +80,16 @@ fn may_hold(root: &Path, id: &WorktreeId) -> bool {
 /// Tells whether another work tree of this repository has that token and still exists.
 fn lives_elsewhere(place: &Place, id: &WorktreeId) -> bool {
     root_of(place, id).is_some()
+}
+
+/// Tells whether the work tree with that token stands where git knows it, with a `.git` that leads to a folder that is gone: the
+/// repository was moved, and nobody told the work tree (git-worktree(1), `repair`). One that leads elsewhere is another's now.
+fn is_unlinked(place: &Place, id: &WorktreeId) -> bool {
+    worktrees(place).iter().any(|tree| {
+        tree.gone
+            && worktree_token(&tree.git_dir).as_ref() == Some(id)
+            && leads_nowhere(&tree.root, &tree.git_dir)
+    })
 }
 
 /// Returns where the work tree with that token is now, if it is one of this repository and is there.

@@ -106,6 +106,48 @@ fn what_was_begun_in_a_copy_stays_with_the_copy() {
     assert!(again.contains("no copy"), "{again}");
 }
 
+/// Wherever `init --copied` is cut off, the same call again ends it: what was begun in the copy belongs to it.
+#[test]
+fn a_copy_that_was_cut_off_is_ended_by_the_next_call() {
+    let scratch = Scratch::new(PROGRAM);
+    let there = copied(&scratch);
+    leave(&scratch, &there, "t2", "s2");
+    let own = there.join(".git/takeup");
+    let kept = scratch.path().join("kept");
+    copy(&own, &kept);
+    let log = scratch.path().join("points");
+    let cut_at = |fault: Option<&str>| {
+        fs::remove_dir_all(&own).unwrap();
+        copy(&kept, &own);
+        let mut command = scratch.program_in(&there);
+        command.args(["init", "--copied"]);
+        match fault {
+            Some(fault) => command.env("TAKEUP_FAULT", fault),
+            None => command.env("TAKEUP_FAULT_LOG", &log),
+        };
+        takeup_tests::Ran::of(command.output().unwrap())
+    };
+    cut_at(None).exits(0);
+    let expected = candidates(&scratch, &there);
+    assert_eq!(expected.len(), 1, "{expected:?}");
+    let points = fs::read_to_string(&log).unwrap();
+    let mut seen = std::collections::BTreeMap::<&str, usize>::new();
+    for point in points.lines() {
+        let count = seen.entry(point).or_default();
+        *count += 1;
+        cut_at(Some(&format!("{point}#{count}=kill")));
+        scratch.takeup_in(&there, &["init", "--copied"]).exits(0);
+        assert_eq!(
+            candidates(&scratch, &there),
+            expected,
+            "after {point}#{count}"
+        );
+        assert_eq!(verdict(&scratch, &there), "resume-verification");
+        assert!(!own.join("ids-of-copy").exists() || point.starts_with("file-remove"));
+    }
+    assert!(seen.len() > 5, "{points}");
+}
+
 #[test]
 fn a_copied_linked_work_tree_takes_nothing_from_the_original() {
     let scratch = Scratch::new(PROGRAM);

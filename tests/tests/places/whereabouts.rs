@@ -256,3 +256,60 @@ fn a_session_that_only_hooks_recorded_moves_along_and_stays_with_the_original() 
     assert!(again.stdout.contains("nothing changed"), "{}", again.stdout);
     assert_eq!(verdict(&scratch, &moved), "resume-verification");
 }
+
+/// A repository that was moved leaves its linked work trees where they are: they are not gone, and git mends the link.
+#[test]
+fn a_linked_work_tree_of_a_moved_repository_is_not_gone() {
+    let scratch = Scratch::new(PROGRAM);
+    let linked = scratch.path().join("it's linked");
+    let name = linked.to_str().unwrap();
+    scratch.git(&["worktree", "add", "-q", name, "-b", "side"]);
+    leave(&scratch, &linked, "t1", "s1");
+    let moved = scratch.path().join("moved");
+    fs::rename(scratch.repo(), &moved).unwrap();
+
+    let answer = scratch
+        .takeup_in(&moved, &["inspect", "t1", "--json"])
+        .json();
+    let candidate = &answer["data"]["candidates"][0];
+    assert_eq!(candidate["reasons"][0]["code"], "other-worktree");
+    let repair = candidate["next"]["command"].as_str().unwrap().to_owned();
+    assert!(repair.starts_with("git worktree repair "), "{repair}");
+    for words in [
+        &["diff", "t1"][..],
+        &["resume", "t1", "--confirm"],
+        &["doctor"],
+    ] {
+        let ran = scratch.takeup_in(&moved, words);
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        let parts: Vec<&str> = said.split_whitespace().collect();
+        let said = parts.join(" ");
+        assert!(said.contains("git worktree repair"), "{words:?}: {said}");
+        assert!(!said.contains("abandon"), "{words:?}: {said}");
+        assert!(
+            !said.contains("work tree that is gone"),
+            "{words:?}: {said}"
+        );
+        assert!(!said.contains(", which is gone"), "{words:?}: {said}");
+    }
+    // The command that is named mends it.
+    let mut shell = Command::new("sh");
+    scratch.dress(&mut shell);
+    let done = shell
+        .args(["-c", &repair])
+        .current_dir(&moved)
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{done:?}");
+    assert_eq!(verdict(&scratch, &linked), "resume-verification");
+
+    // One whose link leads into another repository is that one's.
+    fs::rename(&moved, scratch.repo()).unwrap();
+    fs::remove_file(linked.join(".git")).unwrap();
+    scratch.git_in(&linked, &["init", "-q"]);
+    let found = candidates(&scratch, &scratch.repo());
+    assert!(
+        found[0].2.contains(&"worktree-gone".to_owned()),
+        "{found:?}"
+    );
+}

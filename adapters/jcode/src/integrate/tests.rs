@@ -215,3 +215,35 @@ fn the_ends_of_lines_and_the_mark_stay() {
         assert_eq!(left.contains("\r\n"), config.contains('\r'));
     }
 }
+
+/// An empty file of servers is one without any, and no damage.
+#[test]
+fn an_empty_file_of_servers_is_none() {
+    for empty in ["", "\n"] {
+        let (_folder, home, env) = home(&[("mcp.json", empty)]);
+        assert_eq!(state(&home, &env, &Scope::User), IntegrationState::Absent);
+        apply(&install(&home, &env, &Scope::User).unwrap());
+        assert_eq!(
+            state(&home, &env, &Scope::User),
+            IntegrationState::Installed
+        );
+        apply(&uninstall(&home, &Scope::User).unwrap());
+        assert_eq!(state(&home, &env, &Scope::User), IntegrationState::Absent);
+    }
+}
+
+/// A skill of that name that somebody else made is neither replaced nor removed.
+#[test]
+fn a_skill_of_somebody_else_is_left() {
+    let (_folder, home, env) = home(&[]);
+    let skill = home.path(Part::Skill);
+    std::fs::create_dir_all(skill.parent().unwrap()).unwrap();
+    takeup_core::files::write_atomic(&skill, b"mine", 0o600).unwrap();
+    for plan in [
+        install(&home, &env, &Scope::User).unwrap(),
+        uninstall(&home, &Scope::User).unwrap(),
+    ] {
+        assert!(plan.edits.iter().all(|edit| edit.path != skill));
+        assert!(plan.notes.iter().any(|note| note.contains("SKILL.md")));
+    }
+}

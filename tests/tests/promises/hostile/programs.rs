@@ -353,6 +353,18 @@ fn filters_of_the_repository_are_not_run_and_the_users_are() {
         ran.stdout
     );
 
+    // It says how a user who trusts the repository goes on; saying so is enough.
+    let allow = "git config --global takeup.repositoryPrograms true";
+    assert!(ran.stdout.contains(allow), "{}", ran.stdout);
+    let doctor = world.run(&["doctor"]).stdout;
+    // It stands in a column.
+    let words: Vec<&str> = doctor.split_whitespace().collect();
+    let doctor = words.join(" ");
+    assert!(
+        doctor.contains(allow) && !doctor.contains("git fsck"),
+        "{doctor}"
+    );
+
     let users = world.scratch.home().join("users.config");
     let tool = world.scratch.home().join("upper");
     std::fs::write(&tool, "#!/bin/sh\nexec tr a-z A-Z\n").unwrap();
