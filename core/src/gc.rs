@@ -1,7 +1,7 @@
 //! Keeps the disk bounded: what may go, why, and how much it is.
 //!
 //! The caps, all of them in [`Limits::DEFAULT`]: closed tasks leave the hot path for the archive after 14 days, or when
-//! more than 100 are there; the archive keeps 32 MiB; damaged pieces that were put aside stay 30 days; temporary files that
+//! more than 100 are there; the archive keeps 32 MiB, and a single task that is larger for 30 days; damaged pieces that were put aside stay 30 days; temporary files that
 //! a killed process left go after an hour. The journal and the snapshot hold the open tasks, the last 500 observations and
 //! the last 100 closed tasks; the log and its predecessor hold 512 KiB. Background tasks have limits of their own
 //! ([`crate::background::Limits`]).
@@ -197,6 +197,10 @@ fn in_ledger(
     let folder = place.state().join("archive");
     let mut kept = 0_u64;
     for file in newest_first(&folder) {
+        // One that would not fit alone is no reason to let the others go, and does not go at once.
+        if file.bytes > limits.archive_bytes && !file.is_older(clock.now(), limits.aside_age) {
+            continue;
+        }
         let is_beyond = kept.saturating_add(file.bytes) > limits.archive_bytes;
         if is_beyond && file.path.extension().is_some_and(|end| end == "json") {
             let why = format!(

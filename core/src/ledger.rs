@@ -35,6 +35,8 @@ mod state;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_bounds;
+#[cfg(test)]
 mod tests_compat;
 #[cfg(test)]
 mod tests_cut;
@@ -99,6 +101,12 @@ pub enum LedgerError {
         /// Its size in bytes.
         size: usize,
     },
+    /// The journal is as long as it is ever read, and no snapshot could be made.
+    #[error("the journal would be longer than the {most} bytes that are read")]
+    Full {
+        /// The most bytes of a file.
+        most: u64,
+    },
     /// Writing failed, and so did taking it back: whether it was recorded is not known.
     #[error("{0}; whether it was recorded is not known")]
     Uncertain(FileError),
@@ -115,6 +123,7 @@ impl Explain for LedgerError {
             Self::Busy { .. } => "ledger-busy",
             Self::Damaged(_) => "ledger-damaged",
             Self::TooLarge { .. } => "record-too-large",
+            Self::Full { .. } => "ledger-full",
             Self::Uncertain(_) => "ledger-uncertain",
             Self::File(error) => error.code(),
         }
@@ -137,6 +146,9 @@ impl Explain for LedgerError {
             }
             Self::Damaged(_) => "see `git takeup doctor`; nothing was changed",
             Self::TooLarge { .. } => "shorten what is recorded",
+            Self::Full { .. } => {
+                "finish or abandon tasks, and move them into the archive with `git takeup gc`"
+            }
             Self::Uncertain(_) => "look with `git takeup` before you try again",
             Self::File(error) => return error.hint(),
         };
@@ -151,6 +163,7 @@ impl Explain for LedgerError {
             | Self::NewerVersion { .. }
             | Self::Damaged(_)
             | Self::TooLarge { .. }
+            | Self::Full { .. }
             | Self::Uncertain(_) => Exit::No,
         }
     }

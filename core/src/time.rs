@@ -86,7 +86,13 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Time {
-        Time::from_millis(jiff::Timestamp::now().as_millisecond())
+        // The machine's clock may say anything; what no calendar has is cut off.
+        let now = std::time::SystemTime::now();
+        let millis = |span: std::time::Duration| i64::try_from(span.as_millis());
+        Time::from_millis(match now.duration_since(std::time::UNIX_EPOCH) {
+            Ok(since) => millis(since).unwrap_or(i64::MAX),
+            Err(before) => millis(before.duration()).map_or(i64::MIN, |span| -span),
+        })
     }
 }
 

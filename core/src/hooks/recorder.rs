@@ -148,8 +148,11 @@ pub fn record_pending(
             // Where it cannot be watched the look is taken at once.
             let _over = means.processes.wait_end(git, LONGEST_COMMAND);
         }
+        let mut is_stuck = false;
         if waits(&ledger, &worktree)? {
             let one = record_once(means, place, &ledger, &worktree)?;
+            // What waits was seen after this look: the clock went back, and looking again would change nothing.
+            is_stuck = one.observations == 0;
             done.observations += one.observations;
             done.identities += one.identities;
         }
@@ -159,7 +162,7 @@ pub fn record_pending(
             tidied = true;
         }
         drop(lock);
-        if !waits(&ledger, &worktree)? {
+        if is_stuck || !waits(&ledger, &worktree)? {
             break;
         }
     }
@@ -315,7 +318,7 @@ fn moved_on(identity: &Identity, recorded: &identity::Recorded, now: Time) -> Op
         status,
         latest: Some(recorded.clone()),
         updated_at: now,
-        revision: identity.revision + 1,
+        revision: identity.revision.saturating_add(1),
         ..identity.clone()
     })
 }

@@ -19,8 +19,19 @@ use crate::identity::SessionRecord;
 use crate::ids::TaskId;
 use crate::issue::{Issue, IssueKind};
 
-/// The most bytes of one file that are read.
-const LONGEST_FILE: u64 = 512 << 20;
+/// The most bytes of one file that are read, and so the most that are written.
+pub(super) const LONGEST_FILE: u64 = if cfg!(test) { 4 << 20 } else { 512 << 20 };
+/// The largest number of a record. Nobody writes so many; a file that says so is damaged, whatever its checksum.
+pub(super) const LAST_NUMBER: u64 = u64::MAX / 2;
+
+/// Says that a number is none that a record can have.
+pub(super) fn no_number(path: &Path, seq: u64) -> Issue {
+    Issue::new(
+        path,
+        IssueKind::Corrupt,
+        format!("{seq} is no number that a record has"),
+    )
+}
 
 /// The files of a ledger.
 #[derive(Clone, Debug)]
@@ -115,6 +126,8 @@ pub(super) struct Loaded {
     pub(super) base: Base,
     /// Records that were acknowledged are missing at the end, or the note of the last one is damaged.
     pub(super) cut: bool,
+    /// The number of the record that was acknowledged last, as far as the note says; 0 for none.
+    pub(super) acknowledged: u64,
     /// Bytes that were read.
     pub(super) bytes: u64,
     /// Whether observations were passed over.
@@ -433,6 +446,7 @@ impl Loaded {
             snapshot_seq: 0,
             base: Base::Snapshot,
             cut: false,
+            acknowledged: 0,
             bytes: 0,
             pace: Pace::Sure,
             broken: false,
@@ -445,7 +459,12 @@ impl Loaded {
     fn compare(&mut self, acknowledged: Result<Option<Acknowledged>, Issue>, files: &Files) {
         match acknowledged {
             Ok(None) => {}
+            Ok(Some(Acknowledged { seq, .. })) if seq > LAST_NUMBER => {
+                self.view.issues.push(no_number(&files.acknowledged, seq));
+                self.cut = true;
+            }
             Ok(Some(Acknowledged { seq, head, .. })) => {
+                self.acknowledged = seq;
                 let other = seq == self.view.seq && head != self.head;
                 // It may stand in a damaged last line or in a file that cannot be read, which were reported as they were met.
                 let known = (self.broken && seq < self.next) || self.base == Base::Unknown;
@@ -515,6 +534,10 @@ impl Loaded {
                 version: Some(snapshot.v),
             };
             return Err(newer_version(path, 1, &newer));
+        }
+        if snapshot.seq > LAST_NUMBER {
+            self.view.issues.push(no_number(path, snapshot.seq));
+            return Ok(Taken::Damaged);
         }
         self.snapshot_size = data.size();
         self.view.state = snapshot.state;
@@ -656,6 +679,12 @@ impl Loaded {
             return Err(newer_version(path, number, &newer));
         }
         let sum = frame::check(record).unwrap_or_default();
+        if line.seq > LAST_NUMBER {
+            self.view.issues.push(no_number(path, line.seq));
+            self.broken = true;
+            self.lost = true;
+            return Ok(false);
+        }
         if line.seq <= self.view.seq {
             // Lines up to the snapshot are left in the journal when a writer was stopped between two steps.
             if line.seq > self.snapshot_seq {

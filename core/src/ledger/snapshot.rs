@@ -18,7 +18,7 @@
 use serde::Serialize;
 
 use super::frame::{self, Sum, VERSION};
-use super::read::{Base, Pace};
+use super::read::{Base, LONGEST_FILE, Pace};
 use super::write::Writer;
 use super::{LedgerError, State};
 use crate::files::{self, FileError, Staged};
@@ -70,6 +70,10 @@ impl Writer<'_> {
         let fail = |source: std::io::Error| FileError::new("cannot write", &files.snapshot, source);
         let (mut bytes, _) = frame::seal(&record).map_err(|error| fail(error.into()))?;
         bytes.push(b'\n');
+        // What nobody would read must not take the place of what everybody reads.
+        if bytes.len() as u64 > LONGEST_FILE {
+            return Err(LedgerError::Full { most: LONGEST_FILE });
+        }
         let staged = Staged::write(&files.snapshot, &bytes, 0o600)?;
         self.work.written += bytes.len() as u64;
         self.work.flushes += 4;

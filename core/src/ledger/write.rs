@@ -110,6 +110,9 @@ impl<'a> Writer<'a> {
         let fail = |source| LedgerError::File(FileError::new("cannot write", path, source));
         self.refuse_unreadable()?;
         let seq = self.loaded.next;
+        if seq > read::LAST_NUMBER {
+            return Err(LedgerError::Damaged(read::no_number(path, seq)));
+        }
         let line = Line {
             v: VERSION,
             seq,
@@ -125,10 +128,21 @@ impl<'a> Writer<'a> {
         if self.loaded.tail.unterminated {
             line.insert(0, b'\n');
         }
-        let mut file = self.open_journal()?;
         let before = self.loaded.tail.whole;
-        // A new file has to be flushed, or the next writer would not know that its entry in the folder is not.
-        let leaves_flush = self.loaded.pace == Pace::Passing && self.loaded.tail.mark.is_some();
+        if before.saturating_add(line.len() as u64) > read::LONGEST_FILE {
+            return Err(LedgerError::Full {
+                most: read::LONGEST_FILE,
+            });
+        }
+        let mut file = self.open_journal()?;
+        // A new file has to be flushed, or the next writer would not know that its entry in the folder is not. Whoever made
+        // it may have been killed before that: it is new until a line in it was acknowledged.
+        let is_new = match (self.loaded.tail.mark, self.loaded.tail.lines) {
+            (None, _) | (_, 0) => true,
+            (_, 1) => self.loaded.acknowledged < self.loaded.view.seq,
+            _ => false,
+        };
+        let leaves_flush = self.loaded.pace == Pace::Passing && !is_new;
         let flush = |file: &File| {
             if leaves_flush {
                 return Ok(());
@@ -138,8 +152,8 @@ impl<'a> Writer<'a> {
         let written = fault::write_all("journal-append", &mut file, &line)
             .and_then(|()| flush(&file))
             .and_then(|()| {
-                if self.loaded.tail.mark.is_none() {
-                    // The file is new: without its entry in the folder the line is not durable.
+                if is_new {
+                    // Without its entry in the folder the line is not durable.
                     self.work.flushes += 1;
                     self.lock.flush_folder()
                 } else {
@@ -163,10 +177,11 @@ impl<'a> Writer<'a> {
         self.loaded.tail.unterminated = false;
         self.loaded.view.state.apply(seq, transition);
         self.loaded.view.seq = seq;
-        self.loaded.next = seq + 1;
+        self.loaded.next = seq.saturating_add(1);
         self.loaded.head = sum;
         if !leaves_flush {
             self.acknowledge();
+            self.loaded.acknowledged = seq;
         }
         Ok(seq)
     }
