@@ -84,6 +84,10 @@ pub trait Clock {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the clock that is passed in everywhere else"
+)]
 impl Clock for SystemClock {
     fn now(&self) -> Time {
         // The machine's clock may say anything; what no calendar has is cut off.

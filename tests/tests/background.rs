@@ -5,6 +5,7 @@ mod background {
     pub(crate) mod kit;
     pub(crate) mod output;
     pub(crate) mod privacy;
+    pub(crate) mod records;
     pub(crate) mod room;
     pub(crate) mod stop;
     pub(crate) mod survival;

@@ -25,7 +25,7 @@ mod units;
 mod view;
 pub(crate) mod wait;
 
-pub(crate) use view::TaskData;
+pub(crate) use view::{TaskData, damaged};
 
 /// Arguments of `bg`.
 #[derive(Debug, clap::Args)]

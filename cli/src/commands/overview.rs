@@ -7,11 +7,12 @@ use takeup_core::background::{Seen, Store};
 use takeup_core::engine::{self, Engine, InspectRequest, Inspection, ReviewView};
 use takeup_core::env::Env;
 use takeup_core::error::Exit;
+use takeup_core::issue::Issue;
 use takeup_core::paths::path_of_text;
 use takeup_core::repository::known_places;
 use takeup_core::text;
 
-use super::bg::TaskData;
+use super::bg::{TaskData, damaged};
 use super::inspect;
 use crate::context::Context;
 use crate::printer::{BOLD, CYAN, DIM, YELLOW, paint};
@@ -45,6 +46,9 @@ pub(crate) struct PlaceData {
     reviews: Vec<ReviewView>,
     /// Background tasks that were started below this work tree.
     background: Vec<TaskData>,
+    /// Records of background tasks that cannot be read: they may be of this work tree.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    background_issues: Vec<Issue>,
 }
 
 pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
@@ -103,24 +107,25 @@ fn at(context: &Context, env: &Env) -> Result<PlaceData, Failure> {
     };
     let inspection = engine::inspect(&engine, &InspectRequest::default())?;
     let reviews = engine::reviews(&engine, None, false)?;
-    let background = background(context, &inspection.repository.root);
+    let (background, background_issues) = background(context, &inspection.repository.root);
     Ok(PlaceData {
         inspection,
         reviews,
         background,
+        background_issues,
     })
 }
 
-/// Lists the background tasks below a work tree that run, or ended in the last day.
-fn background(context: &Context, root: &str) -> Vec<TaskData> {
+/// Lists the background tasks below a work tree that run, or ended in the last day, and what cannot be read.
+fn background(context: &Context, root: &str) -> (Vec<TaskData>, Vec<Issue>) {
     let Ok(store) = Store::of(&context.env) else {
-        return Vec::new();
+        return (Vec::new(), Vec::new());
     };
-    let Ok((seen, _)) = store.look_all(&*context.processes) else {
-        return Vec::new();
+    let Ok((seen, issues)) = store.look_all(&*context.processes) else {
+        return (Vec::new(), Vec::new());
     };
     let Some(root) = path_of_text(root) else {
-        return Vec::new();
+        return (Vec::new(), Vec::new());
     };
     let recent = |task: &Seen| {
         let day = 86_400_000;
@@ -129,11 +134,13 @@ fn background(context: &Context, root: &str) -> Vec<TaskData> {
             .ended_at()
             .is_none_or(|end| context.now().since(end) < day)
     };
-    seen.into_iter()
+    let tasks = seen
+        .into_iter()
         .filter(|task| Path::new(&task.record.cwd).starts_with(&root))
         .filter(recent)
         .map(|task| TaskData::new(&store, task, context.now()))
-        .collect()
+        .collect();
+    (tasks, issues)
 }
 
 fn page(place: &PlaceData, context: &Context) -> String {
@@ -148,7 +155,7 @@ fn page(place: &PlaceData, context: &Context) -> String {
             paint(CYAN, format!("git takeup review show {id}"))
         ));
     }
-    if !place.background.is_empty() {
+    if !place.background.is_empty() || !place.background_issues.is_empty() {
         out.push_str(&format!("\n{}\n", paint(BOLD, "background")));
         for task in &place.background {
             out.push_str(&format!(
@@ -156,6 +163,9 @@ fn page(place: &PlaceData, context: &Context) -> String {
                 paint(DIM, &task.id),
                 task.sentence()
             ));
+        }
+        for issue in &place.background_issues {
+            out.push_str(&format!("  {}\n", damaged(issue)));
         }
     }
     if !place.inspection.used && place.inspection.candidates.is_empty() {

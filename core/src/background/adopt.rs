@@ -67,6 +67,7 @@ pub fn adopt(
         progress: None,
         quiet_since: None,
         output_lost: 0,
+        evidence_missing: None,
     };
     let order = Order {
         folder: paths::text_of_path(store.folder()),

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::output::{Stream, raw_stream};
 use super::record::{End, Record};
 use super::store::Store;
+use crate::error::Exit;
 use crate::evidence::{Digest, Outcome};
 use crate::paths;
 use crate::time::Time;
@@ -20,6 +21,8 @@ pub const EVIDENCE: &str = "bg-evidence";
 
 /// How long recording may take: it looks at the whole work tree.
 const MOST: Duration = Duration::from_mins(10);
+/// How often it is tried where the ledger is busy; each try waits for it by itself.
+const BUSY_TRIES: u32 = 12;
 /// The longest message that is kept of a failure.
 const MESSAGE: u64 = 500;
 
@@ -71,7 +74,7 @@ impl CheckEnd {
     }
 }
 
-/// Has the end of a check recorded. Fails with the reason in words.
+/// Has the end of a check recorded; where the ledger is busy, tries again for a while. Fails with the reason in words.
 pub(super) fn record(
     store: &Store,
     record: &Record,
@@ -79,6 +82,23 @@ pub(super) fn record(
     started_at: Time,
     ended_at: Time,
 ) -> Result<(), String> {
+    for _ in 1..BUSY_TRIES {
+        match record_once(store, record, how, started_at, ended_at) {
+            Err((_, Some(code))) if code == i32::from(Exit::Busy as u8) => {}
+            done => return done.map_err(|(why, _)| why),
+        }
+    }
+    record_once(store, record, how, started_at, ended_at).map_err(|(why, _)| why)
+}
+
+/// Fails with the reason in words, and the exit status of who should have recorded it.
+fn record_once(
+    store: &Store,
+    record: &Record,
+    how: End,
+    started_at: Time,
+    ended_at: Time,
+) -> Result<(), (String, Option<i32>)> {
     let Some(check) = &record.check else {
         return Ok(());
     };
@@ -89,7 +109,8 @@ pub(super) fn record(
         started_at,
         ended_at,
     };
-    let text = serde_json::to_vec(&end).map_err(|error| error.to_string())?;
+    let failed = |error: &dyn std::fmt::Display| (error.to_string(), None);
+    let text = serde_json::to_vec(&end).map_err(|error| failed(&error))?;
     // Whatever lies at our path now, this is the program that runs here.
     let mut child = Command::new("/proc/self/exe")
         .arg(EVIDENCE)
@@ -98,9 +119,9 @@ pub(super) fn record(
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| failed(&error))?;
     if let Some(mut stdin) = child.stdin.take() {
-        stdin.write_all(&text).map_err(|error| error.to_string())?;
+        stdin.write_all(&text).map_err(|error| failed(&error))?;
     }
     let deadline = Instant::now().checked_add(MOST);
     let mut pause = Duration::from_millis(5);
@@ -110,13 +131,13 @@ pub(super) fn record(
             Ok(None) if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
                 drop(child.kill());
                 drop(child.wait());
-                return Err("it took too long".to_owned());
+                return Err(("it took too long".to_owned(), None));
             }
             Ok(None) => {
                 std::thread::sleep(pause);
                 pause = pause.saturating_mul(2).min(Duration::from_secs(1));
             }
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(failed(&error)),
         }
     };
     if status.success() {
@@ -127,9 +148,10 @@ pub(super) fn record(
         drop(stderr.take(MESSAGE).read_to_end(&mut message));
     }
     let message = crate::text::one_line(&String::from_utf8_lossy(&message), 500);
-    Err(if message.is_empty() {
+    let why = if message.is_empty() {
         status.to_string()
     } else {
         message
-    })
+    };
+    Err((why, status.code()))
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::look::Seen;
-use super::store::{BackgroundError, Store};
+use super::store::{ASIDE, BackgroundError, Store};
 use crate::ids::BackgroundId;
 use crate::issue::Issue;
 use crate::process::Processes;
@@ -72,6 +72,8 @@ pub struct Cleaned {
 
 /// How old a leftover is before it is one: what is being started has no status file yet.
 const LEFTOVER: Duration = Duration::from_hours(1);
+/// How long a damaged record that was put aside is kept, with all that belongs to it.
+const ASIDE_AGE: Duration = Duration::from_hours(30 * 24);
 
 /// Removes tasks that are over and beyond the limits; with `dry_run` tells what would go. Of `only`, where given, no other
 /// one goes.
@@ -171,7 +173,8 @@ fn remove(store: &Store, id: &BackgroundId) -> Result<bool, BackgroundError> {
 /// Finds files of ours that belong to no task: of a start that failed, or a removal that was cut off. Nothing that does not
 /// carry our endings is touched.
 fn leftovers(store: &Store, dry_run: bool, now: Time) -> Result<Vec<PathBuf>, BackgroundError> {
-    const ENDINGS: [&str; 9] = [
+    const ENDINGS: [&str; 10] = [
+        ASIDE,
         ".output",
         ".output.index",
         ".output.new",
@@ -182,11 +185,27 @@ fn leftovers(store: &Store, dry_run: bool, now: Time) -> Result<Vec<PathBuf>, Ba
         ".stdout",
         ".stderr",
     ];
-    let known: BTreeSet<String> = store
+    let mut known: BTreeSet<String> = store
         .ids()?
         .iter()
         .map(|id| id.as_str().to_owned())
         .collect();
+    let mut aside = BTreeSet::new();
+    for entry in std::fs::read_dir(store.folder())
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        if let Some(id) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.strip_suffix(ASIDE))
+        {
+            aside.insert(id.to_owned());
+        }
+    }
+    // What belongs to a damaged record stays as long as that is kept.
+    known.extend(aside.iter().cloned());
     let mut found = Vec::new();
     for entry in std::fs::read_dir(store.folder())
         .into_iter()
@@ -197,9 +216,10 @@ fn leftovers(store: &Store, dry_run: bool, now: Time) -> Result<Vec<PathBuf>, Ba
         let Some(name) = name.to_str() else { continue };
         let is_ours = name.starts_with(".takeup-tmp-")
             || name.split_once('.').is_some_and(|(id, ending)| {
+                let ending = format!(".{ending}");
                 BackgroundId::new(id).is_ok()
-                    && !known.contains(id)
-                    && ENDINGS.contains(&format!(".{ending}").as_str())
+                    && (!known.contains(id) || ending == ASIDE)
+                    && ENDINGS.contains(&ending.as_str())
             });
         let age = entry
             .metadata()
@@ -208,7 +228,12 @@ fn leftovers(store: &Store, dry_run: bool, now: Time) -> Result<Vec<PathBuf>, Ba
             .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok())
             .and_then(|since| i64::try_from(since.as_millis()).ok())
             .map_or(0, |millis| now.millis().saturating_sub(millis));
-        if !is_ours || u128::try_from(age).unwrap_or(0) < LEFTOVER.as_millis() {
+        let most = if name.ends_with(ASIDE) {
+            ASIDE_AGE
+        } else {
+            LEFTOVER
+        };
+        if !is_ours || u128::try_from(age).unwrap_or(0) < most.as_millis() {
             continue;
         }
         if dry_run || std::fs::remove_file(entry.path()).is_ok() {

@@ -55,6 +55,17 @@ impl End {
     }
 }
 
+/// Writes a limit of time, in milliseconds, as it was given.
+pub(super) fn span(millis: u64) -> String {
+    match millis {
+        0 => "0s".to_owned(),
+        hours if hours % 3_600_000 == 0 => format!("{}h", hours / 3_600_000),
+        minutes if minutes % 60_000 == 0 => format!("{}m", minutes / 60_000),
+        seconds if seconds % 1000 == 0 => format!("{}s", seconds / 1000),
+        other => format!("{other}ms"),
+    }
+}
+
 fn signal_name(signal: i32) -> &'static str {
     match signal {
         1 => " (HUP)",
@@ -287,7 +298,9 @@ impl State {
                 Failure::NotStarted { why, .. } => format!("the command was not started: {why}"),
             }),
             Self::Stopped { by, .. } => Some(format!("stopped by {by}")),
-            Self::TimedOut { limit_ms, .. } => Some(format!("its time of {limit_ms} ms was over")),
+            Self::TimedOut { limit_ms, .. } => {
+                Some(format!("its time of {} was over", span(*limit_ms)))
+            }
             Self::Lost { why, .. } => Some(why.clone()),
             Self::Unobserved { .. } => {
                 Some("it ended, and nobody saw with which exit status".to_owned())
@@ -387,6 +400,9 @@ pub struct Record {
     /// Output that could not be written (a full disk), in bytes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub output_lost: u64,
+    /// Why the end of a check could not be recorded as evidence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence_missing: Option<String>,
 }
 
 #[expect(

@@ -203,6 +203,7 @@ pub fn start(
         progress: None,
         quiet_since: None,
         output_lost: 0,
+        evidence_missing: None,
     };
     let order = Order {
         folder: paths::text_of_path(store.folder()),

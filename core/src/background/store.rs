@@ -17,6 +17,8 @@ use crate::time::Time;
 /// The largest status file that is read.
 const LARGEST: u64 = 1 << 20;
 const STATUS: &str = ".status.json";
+/// How the name of a damaged status file ends that was put aside.
+pub(super) const ASIDE: &str = ".status.damaged";
 
 /// Something about background tasks did not work.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +38,18 @@ pub enum BackgroundError {
     /// No task has this id or name.
     #[error("no background task {0:?}")]
     Missing(String),
+    /// No task has this id or name, and a record cannot be read that may have it.
+    #[error(
+        "no background task {text:?} can be read; it may be among what is damaged: {}: {}",
+        issue.path.display(),
+        issue.message
+    )]
+    PerhapsDamaged {
+        /// What was asked for.
+        text: String,
+        /// The first of what is damaged.
+        issue: Issue,
+    },
     /// Several tasks could be meant.
     #[error("{text:?} could be several background tasks: {}", candidates.join(", "))]
     Ambiguous {
@@ -96,7 +110,7 @@ impl Explain for BackgroundError {
             Self::NoFolder => "no-state-folder",
             Self::ForeignFolder(_) => "foreign-state-folder",
             Self::File(error) => error.code(),
-            Self::Damaged(_) => "background-record-damaged",
+            Self::Damaged(_) | Self::PerhapsDamaged { .. } => "background-record-damaged",
             Self::Missing(_) => "no-such-background-task",
             Self::Ambiguous { .. } => "ambiguous-background-task",
             Self::Process(error) => error.code(),
@@ -129,6 +143,12 @@ impl Explain for BackgroundError {
             Self::NotStarted { status: 127, .. } => Some(
                 "is it installed, and on PATH? shell words need a shell: `sh -c '…'`".to_owned(),
             ),
+            Self::NotStarted { why, .. } if why.contains("rgument list too long") => Some(
+                "the system has an end for command lines: hand long input over in a file".to_owned(),
+            ),
+            Self::NotStarted { why, .. } if why.contains("nul byte") => {
+                Some("no word of a command can hold a NUL".to_owned())
+            }
             Self::NotStarted { why, .. } if why.contains("memory") => {
                 Some("give it more with `--memory`".to_owned())
             }
@@ -136,6 +156,9 @@ impl Explain for BackgroundError {
             Self::PortTaken(_) => Some(
                 "end what listens there (a task of before? see `git takeup bg list`), or wait for a text of the output"
                     .to_owned(),
+            ),
+            Self::PerhapsDamaged { .. } => Some(
+                "name it by its id, or look at the file; `git takeup doctor --fix` puts it aside".to_owned(),
             ),
             Self::OutOfReach(_) => Some(
                 "stop it where it runs, such as in the container it was started in".to_owned(),
@@ -158,6 +181,7 @@ impl Explain for BackgroundError {
             | Self::ForeignFolder(_)
             | Self::File(_)
             | Self::Damaged(_)
+            | Self::PerhapsDamaged { .. }
             | Self::Process(_)
             | Self::NotStarted { .. }
             | Self::Supervisor { .. }
@@ -373,6 +397,19 @@ impl Store {
         events::read(&self.events_path(id), last)
     }
 
+    /// Returns the name under which a damaged record can be put aside: nothing but what is damaged for sure, and no record
+    /// whose supervisor lives, which writes it anew by itself.
+    pub fn aside(&self, issue: &Issue) -> Option<PathBuf> {
+        let is_damaged = matches!(
+            issue.kind,
+            IssueKind::Torn | IssueKind::Zeroed | IssueKind::Corrupt
+        );
+        let name = issue.path.file_name()?.to_str()?;
+        let id = BackgroundId::new(name.strip_suffix(STATUS)?).ok()?;
+        let is_free = is_damaged && matches!(self.is_locked(&id), Ok(false));
+        is_free.then(|| self.file(&id, ASIDE))
+    }
+
     /// Adds an event to a task's file of events.
     pub fn note(&self, id: &BackgroundId, event: &Event) -> Result<(), BackgroundError> {
         let path = self.events_path(id);
@@ -388,11 +425,16 @@ impl Store {
         }
         let mut named = Vec::new();
         let mut begun = Vec::new();
+        let mut damaged = None;
         for id in ids {
             let name = match self.read(&id) {
                 Ok(Some((record, _))) => record.name,
+                Ok(None) => String::new(),
                 // A damaged record can still be named by its id.
-                Ok(None) | Err(_) => String::new(),
+                Err(issue) => {
+                    damaged.get_or_insert(issue);
+                    String::new()
+                }
             };
             if name == text {
                 named.push(id);
@@ -405,7 +447,13 @@ impl Store {
             return Ok(newest);
         }
         match begun.as_slice() {
-            [] => Err(BackgroundError::Missing(text.chars().take(80).collect())),
+            [] => {
+                let text = text.chars().take(80).collect();
+                Err(match damaged {
+                    Some(issue) => BackgroundError::PerhapsDamaged { text, issue },
+                    None => BackgroundError::Missing(text),
+                })
+            }
             [only] => Ok(only.clone()),
             [..] => Err(BackgroundError::Ambiguous {
                 text: text.chars().take(80).collect(),

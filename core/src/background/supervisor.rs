@@ -435,7 +435,7 @@ impl Supervisor<'_> {
         }
         let message = match &why {
             Why::By(by) => format!("by {by}"),
-            Why::Limit(limit) => format!("its time of {limit} ms is over"),
+            Why::Limit(limit) => format!("its time of {} is over", super::record::span(*limit)),
         };
         let now = self.now();
         self.note(Event::new(EventKind::StopRequested, now).message(message));
@@ -609,10 +609,11 @@ impl Supervisor<'_> {
             || Err("nobody saw how the command ended".to_owned()),
             |how| check::record(&self.store, &self.record, how, started_at, ended_at),
         );
-        let message = match recorded {
-            Ok(()) => "recorded".to_owned(),
-            Err(why) => format!("not recorded: {why}"),
-        };
+        self.record.evidence_missing = recorded.err();
+        let message = self.record.evidence_missing.as_ref().map_or_else(
+            || "recorded".to_owned(),
+            |why| format!("not recorded: {why}"),
+        );
         self.note(Event::new(EventKind::Evidence, ended_at).message(message));
     }
 }

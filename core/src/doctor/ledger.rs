@@ -41,23 +41,32 @@ pub(super) fn folder(scene: &Scene<'_>, found: &mut Vec<Finding>) -> bool {
         found.push(Finding::fail("ledger-folder", message).advice(advice));
         return false;
     }
-    if meta.is_dir() {
-        let mode = meta.permissions().mode() & 0o777;
-        if mode.trailing_zeros() >= 6 {
-            found.push(Finding::ok(
+    if !meta.is_dir() {
+        let message = format!(
+            "{} is a file where the ledger has to be a folder: nothing is read or recorded",
+            path.display()
+        );
+        found.push(
+            Finding::fail("ledger-folder", message)
+                .advice("move it out of the way, and begin anew with: git takeup init"),
+        );
+        return false;
+    }
+    let mode = meta.permissions().mode() & 0o777;
+    if mode.trailing_zeros() >= 6 {
+        found.push(Finding::ok(
+            "ledger-folder",
+            format!("{} is private", path.display()),
+        ));
+    } else {
+        found.push(
+            Finding::warn(
                 "ledger-folder",
-                format!("{} is private", path.display()),
-            ));
-        } else {
-            found.push(
-                Finding::warn(
-                    "ledger-folder",
-                    format!("{} has mode {mode:03o}: others may read it", path.display()),
-                )
-                .advice("`--fix` makes it 700")
-                .remedy(Remedy::MakePrivate { path: path.clone() }),
-            );
-        }
+                format!("{} has mode {mode:03o}: others may read it", path.display()),
+            )
+            .advice("`--fix` makes it 700")
+            .remedy(Remedy::MakePrivate { path: path.clone() }),
+        );
     }
     let ledger = Ledger::at(&path);
     if let Some(holder) = ledger.lock_holder() {

@@ -4,7 +4,7 @@ use std::path::Path;
 use rustix::fs::Access;
 use rustix::io::Errno;
 
-use super::{Finding, Health};
+use super::{Finding, Health, Remedy};
 use crate::background::Store;
 use crate::engine::Engine;
 use crate::error::Explain as _;
@@ -89,16 +89,23 @@ pub(super) fn background(engine: &Engine<'_>, found: &mut Vec<Finding>) {
     if let Ok(store) = &store {
         room_of_tasks(store, found);
     }
-    match store.and_then(|store| store.look_all(engine.processes)) {
-        Ok((seen, issues)) => {
+    let looked = store.and_then(|store| Ok((store.look_all(engine.processes)?, store)));
+    match looked {
+        Ok(((seen, issues), store)) => {
             for issue in &issues {
-                found.push(
-                    Finding::fail(
-                        "background",
-                        format!("{}: {}", issue.path.display(), issue.message),
-                    )
-                    .advice("look at the file; `git takeup bg list` shows the others"),
+                let finding = Finding::fail(
+                    "background",
+                    format!("{}: {}", issue.path.display(), issue.message),
                 );
+                found.push(match store.aside(issue) {
+                    Some(to) => finding
+                        .advice("look at the file; `--fix` puts it aside with all that belongs to it, for 30 days")
+                        .remedy(Remedy::MoveAside {
+                            path: issue.path.clone(),
+                            to,
+                        }),
+                    None => finding.advice("look at the file; `git takeup bg list` shows the others"),
+                });
             }
             let lost = seen.iter().filter(|task| task.corrected).count();
             if lost > 0 {

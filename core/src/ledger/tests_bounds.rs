@@ -8,7 +8,7 @@ use super::*;
 use crate::status::Status;
 
 /// Writes a record with a sound frame and another number.
-fn renumber(path: &std::path::Path, seq: u64) {
+fn renumber(path: &Path, seq: u64) {
     let text = fs::read_to_string(path).unwrap();
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let mut record: Value = serde_json::from_str(&lines.pop().unwrap()).unwrap();

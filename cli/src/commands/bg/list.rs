@@ -8,7 +8,7 @@ use takeup_core::text;
 use takeup_core::time::Time;
 
 use super::store;
-use super::view::TaskData;
+use super::view::{TaskData, damaged};
 use crate::agents::{AgentTask, AgentTaskState, background_tasks};
 use crate::context::Context;
 use crate::printer::{BOLD, DIM, RED, YELLOW, ago, cut, paint, table, width};
@@ -79,6 +79,16 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
         ]);
     }
     let mut human = fit(&table(&rows), width());
+    for task in tasks.iter().take(shown) {
+        if let Some(why) = &task.evidence_missing {
+            human.push_str(&format!(
+                "{} {}: evidence not recorded: {}\n",
+                paint(YELLOW, "warning:"),
+                text::one_line(&task.name, 28),
+                text::one_line(why, 200)
+            ));
+        }
+    }
     if tasks.is_empty() && of_agents.is_empty() {
         human.push_str("no background tasks; start one with `git takeup bg run -- COMMAND`\n");
     }
@@ -90,12 +100,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     }
     human.push_str(&agent_rows(&of_agents, shown, now));
     for issue in &issues {
-        human.push_str(&format!(
-            "{} {}: {}\n",
-            paint(YELLOW, "damaged:"),
-            issue.path.display(),
-            text::one_line(&issue.message, 200)
-        ));
+        human.push_str(&format!("{}\n", damaged(issue)));
     }
     let data = ListData {
         tasks,

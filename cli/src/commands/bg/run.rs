@@ -35,7 +35,7 @@ pub(crate) struct Args {
     session: Option<String>,
 
     /// Stop it after this time, such as 90s, 5m or 1h 30m
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    #[arg(long, value_name = "TIME", value_parser = units::some_duration)]
     timeout: Option<Duration>,
 
     /// Record its end as evidence for the task, as `git takeup check` does
@@ -59,11 +59,11 @@ pub(crate) struct Args {
     ready_timeout: Duration,
 
     /// The most memory it may have, such as 2G: together where control groups can be made, else each process by itself
-    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    #[arg(long, value_name = "SIZE", value_parser = units::some_size)]
     memory: Option<u64>,
 
     /// The most processor time each of its processes may use
-    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    #[arg(long, value_name = "TIME", value_parser = units::some_duration)]
     cpu_time: Option<Duration>,
 
     /// The most output that is kept; the middle goes first

@@ -89,14 +89,25 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
         add("started", format!("{} ({started})", ago(now, started)));
     }
     match task.ended_at {
-        Some(ended) => add(
-            "ended",
-            format!("{} ({ended}), after {}", ago(now, ended), task.took()),
-        ),
+        Some(ended) => {
+            let took = task.took();
+            let after = if took.is_empty() { "" } else { ", after " };
+            add(
+                "ended",
+                format!("{} ({ended}){after}{took}", ago(now, ended)),
+            );
+        }
         None if !task.state.is_over() => add("running", task.took()),
         None => {}
     }
     add("end", task.trouble.clone().unwrap_or_default());
+    add(
+        "evidence",
+        task.evidence_missing
+            .as_ref()
+            .map(|why| format!("not recorded: {}", text::one_line(why, 300)))
+            .unwrap_or_default(),
+    );
     if let State::Running {
         process,
         command_end,

@@ -1,10 +1,13 @@
 //! Times and sizes as people write them.
 use std::time::Duration;
 
+/// The longest time that is taken.
+const LONGEST: Duration = Duration::from_hours(100 * 366 * 24);
+
 /// Reads a time such as `90s`, `5m`, `1h 30m` or `2d`; a bare number counts seconds.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     if let Ok(seconds) = text.parse::<u64>() {
-        return Ok(Duration::from_secs(seconds));
+        return bounded(text, Duration::from_secs(seconds));
     }
     let wrong = || format!("{text:?} is no time; write 90s, 5m, 1h 30m or 2d");
     let mut sum = Duration::ZERO;
@@ -31,7 +34,35 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         sum = sum.checked_add(piece).ok_or_else(wrong)?;
         rest = tail.trim_start();
     }
-    Ok(sum)
+    bounded(text, sum)
+}
+
+/// Refuses what is longer than any moment we can name.
+fn bounded(text: &str, time: Duration) -> Result<Duration, String> {
+    if time > LONGEST {
+        return Err(format!("{text:?} is longer than a hundred years"));
+    }
+    Ok(time)
+}
+
+/// As [`duration`], and not nothing.
+pub(super) fn some_duration(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err(format!(
+            "{text:?} leaves no time at all; without it there is no limit"
+        )),
+        some => Ok(some),
+    }
+}
+
+/// As [`size`], and not nothing.
+pub(super) fn some_size(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        0 => Err(format!(
+            "{text:?} leaves no room at all; without it there is no limit"
+        )),
+        some => Ok(some),
+    }
 }
 
 /// Reads a size such as `512M` or `2GiB`; a bare number counts bytes, units are powers of 1024.
@@ -97,6 +128,13 @@ mod tests {
         for wrong in ["", "1", "5x", "m", "1h30", "-1s", "99999999999999999999d"] {
             assert!(duration(wrong).is_err() || wrong == "1", "{wrong}");
         }
+        for wrong in ["99999999999999d", "99999999999999", "36601d"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+        assert!(some_duration("0s").is_err() && some_size("0k").is_err());
+        assert_eq!(some_duration("1ms"), Ok(Duration::from_millis(1)));
+        assert_eq!(some_size("1"), Ok(1));
+        assert_eq!(duration("0"), Ok(Duration::ZERO));
         assert_eq!(size("512M"), Ok(512 << 20));
         assert_eq!(size("2GiB"), Ok(2 << 30));
         assert_eq!(size("17"), Ok(17));

@@ -3,6 +3,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use takeup_core::background::{End, Progress, Record, Seen, State, Store, Watch, exit_status};
 use takeup_core::ids::{BackgroundId, SessionRef, TaskId};
+use takeup_core::issue::Issue;
 use takeup_core::text;
 use takeup_core::time::Time;
 
@@ -66,12 +67,25 @@ pub(crate) struct TaskData {
     /// What it is limited to, and whether that counts for all of it or for each process by itself.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<String>,
+    /// Why its end could not be recorded as evidence, where it was run for a check.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence_missing: Option<String>,
     /// It ran already when it was taken under watch.
     pub adopted: bool,
     /// The raw output; secrets may stand in it.
     pub output_file: String,
     /// The size of that file.
     pub output_bytes: u64,
+}
+
+/// Says that a record cannot be read, on one line.
+pub(crate) fn damaged(issue: &Issue) -> String {
+    format!(
+        "{} {}: {}",
+        paint(YELLOW, "damaged:"),
+        issue.path.display(),
+        text::one_line(&issue.message, 200)
+    )
 }
 
 /// Says what a task is limited to.
@@ -129,6 +143,7 @@ impl TaskData {
             created_at: record.created_at,
             progress: record.progress,
             quiet_since: record.quiet_since,
+            evidence_missing: record.evidence_missing,
             adopted: record.adopted,
         }
     }
@@ -219,6 +234,12 @@ impl TaskData {
         }
         if let Some(trouble) = &self.trouble {
             line.push_str(&format!(": {}", text::one_line(trouble, 300)));
+        }
+        if let Some(why) = &self.evidence_missing {
+            line.push_str(&format!(
+                "; evidence not recorded: {}",
+                text::one_line(why, 300)
+            ));
         }
         if let Watch::Unknown { why } = &self.watch {
             line.push_str(&format!(

@@ -6,9 +6,10 @@ use serde::Serialize;
 use takeup_core::background::{self, WaitFor};
 use takeup_core::error::Exit;
 use takeup_core::ids::BackgroundId;
+use takeup_core::issue::Issue;
 use takeup_core::process;
 
-use super::view::TaskData;
+use super::view::{TaskData, damaged};
 use super::{Lender, find_running, store, units};
 use crate::context::Context;
 use crate::reply::{Failure, Reply};
@@ -48,16 +49,19 @@ pub(crate) struct WaitData {
     tasks: Vec<TaskData>,
     /// The time was over first.
     timed_out: bool,
+    /// Records that cannot be read, where all that run were waited for: what they are of may run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    issues: Vec<Issue>,
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     let store = store(context)?;
     let processes = process::system();
+    let mut issues = Vec::new();
     let ids: Vec<BackgroundId> = if args.tasks.is_empty() {
-        store
-            .look_all(&processes)?
-            .0
-            .into_iter()
+        let (seen, damaged) = store.look_all(&processes)?;
+        issues = damaged;
+        seen.into_iter()
             .filter(|seen| !seen.record.state.is_over())
             .map(|seen| seen.record.id)
             .collect()
@@ -96,7 +100,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     let failed = tasks.iter().find(|task| !task.is_well());
     let exit = if waited.timed_out {
         Exit::Busy
-    } else if failed.is_some() {
+    } else if failed.is_some() || !issues.is_empty() {
         Exit::No
     } else {
         Exit::Done
@@ -104,7 +108,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     let code = failed
         .filter(|_| args.exit_code && !waited.timed_out)
         .and_then(TaskData::code_to_pass_on);
-    let lines: Vec<String> = tasks.iter().map(TaskData::sentence).collect();
+    let mut lines: Vec<String> = tasks.iter().map(TaskData::sentence).collect();
+    lines.extend(issues.iter().map(damaged));
     let summary = match (&waited.timed_out, over) {
         (true, done) => format!("the time was over; {done} of {} are over", tasks.len()),
         (false, done) => format!("{done} of {} background tasks are over", tasks.len()),
@@ -117,6 +122,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     let data = WaitData {
         timed_out: waited.timed_out,
         tasks,
+        issues,
     };
     let mut reply = Reply::new(summary, &data).human(human).exit(exit);
     reply.code = code;
