@@ -72,6 +72,15 @@ impl Scratch {
         self.path().join("home")
     }
 
+    /// Puts a program on the PATH of every command.
+    pub fn put_program(&self, name: &str, script: &str) {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.path().join("bin").join(name);
+        std::fs::write(&path, script).expect("a program can be written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))
+            .expect("it can be made one");
+    }
+
     /// Gives a command the bare environment of the scratch: no settings of the user, the program first on PATH.
     pub fn dress(&self, command: &mut Command) {
         let path = std::env::var_os("PATH").unwrap_or_default();

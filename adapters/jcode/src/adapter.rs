@@ -228,6 +228,12 @@ impl Agent for Jcode {
     }
 
     fn receive(&self, env: &Env, place: &Place, parcel: &Parcel) -> Result<Received, AgentError> {
+        if find_program(env, "jcode").is_none() {
+            return Err(AgentError::NotInstalled {
+                agent: NAME,
+                why: "there is no program jcode on PATH".to_owned(),
+            });
+        }
         let home = Self::home(env)?;
         let root = place.root.to_str().ok_or_else(|| {
             AgentError::Other("jcode cannot be told of a folder whose path is not UTF-8".to_owned())

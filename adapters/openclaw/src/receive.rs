@@ -34,6 +34,10 @@ pub(crate) fn receive(
     place: &Place,
     parcel: &Parcel,
 ) -> Result<Received, AgentError> {
+    let program = find_program(env, ID).ok_or_else(|| AgentError::NotInstalled {
+        agent: NAME,
+        why: format!("there is no program {ID} on PATH"),
+    })?;
     let home = Home::of(env)
         .filter(|home| home.state.is_dir())
         .ok_or_else(|| AgentError::NotInstalled {
@@ -59,7 +63,7 @@ pub(crate) fn receive(
         .ok()
         .and_then(|shared| shared.gateway)
         .map(|owner| owner.fate(processes));
-    let (Some(program), Some(Fate::Runs(_))) = (find_program(env, ID), gateway) else {
+    let Some(Fate::Runs(_)) = gateway else {
         return Ok(by_hand);
     };
     match call(env, &program, &key, place, parcel) {

@@ -108,7 +108,18 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
             .map(|word| word.to_string_lossy().into_owned())
             .collect();
         let command = shell(words.iter().map(String::as_str));
-        let summary = format!("task {} handed over to {}", done.task_id, agent.name());
+        let is_sent = done.received.session.is_some() || done.received.file.is_none();
+        let (summary, next) = if is_sent {
+            let summary = format!("task {} handed over to {}", done.task_id, agent.name());
+            (summary, "go on there: ")
+        } else {
+            let summary = format!(
+                "the hand-over of task {} to {} is written, and not sent",
+                done.task_id,
+                agent.name()
+            );
+            (summary, "send it: ")
+        };
         let data = HandoverData {
             markdown: done.document.markdown(),
             document: done.document,
@@ -122,11 +133,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
                 command: words,
             }),
         };
-        let text = format!(
-            "{summary}\n{}{}",
-            paint(DIM, "go on there: "),
-            paint(CYAN, &command)
-        );
+        let text = format!("{summary}\n{}{}", paint(DIM, next), paint(CYAN, &command));
         return Ok(Reply::new(summary, &data)
             .human(text)
             .next(Next::new("continue", command)));

@@ -318,16 +318,22 @@ pub fn hand_over(
         at,
     };
     let received = to.receive(engine.env, site.place(), &parcel)?;
-    let whom = received
-        .session
-        .as_ref()
-        .map_or_else(|| to.id().to_string(), ToString::to_string);
+    let told = match (&received.session, &received.file) {
+        (Some(session), _) => format!("handed over to {session}"),
+        // Nobody has it before a person sends it.
+        (None, Some(file)) => format!(
+            "a hand-over for {} was written to {}",
+            to.id(),
+            crate::paths::text_of_path(file)
+        ),
+        (None, None) => format!("handed over to {}", to.id()),
+    };
     let by = SessionRef::person();
     site.ledger.transact(engine.clock, PATIENCE, |_| {
         let note = Note {
             at,
             by: by.clone(),
-            text: format!("handed over to {whom}"),
+            text: told.clone(),
         };
         let changes = vec![Change::Note {
             task_id: found.task_id.clone(),

@@ -278,6 +278,7 @@ fn holds(text: &str, document: &str) {
 fn a_hand_over_is_read_back_from_jcode() {
     let (scratch, document) = noted();
     std::fs::create_dir_all(scratch.home().join(".jcode/sessions")).unwrap();
+    scratch.put_program("jcode", "#!/bin/sh\n");
     let made = scratch
         .takeup(&["handover", TASK, "--to", "jcode", "--json"])
         .exits(0)

@@ -451,3 +451,34 @@ fn stores_that_are_not_read_are_said_to_be_there() {
         "{hint}"
     );
 }
+
+/// A home that was left over is nobody who could go on; what was only written is not said to be sent.
+#[test]
+fn a_hand_over_is_told_as_it_is() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch
+        .takeup(&["start", "t1", "--session", "s1", "--no-checks"])
+        .exits(0);
+    for (agent, home) in [("jcode", ".jcode/sessions"), ("openclaw", ".openclaw")] {
+        std::fs::create_dir_all(scratch.home().join(home)).unwrap();
+        let before = picture(&scratch.home(), &|_| false);
+        let refused = scratch
+            .takeup(&["handover", "t1", "--to", agent, "--json"])
+            .exits(1)
+            .json();
+        assert_eq!(refused["error"]["code"], "agent-not-installed");
+        assert_eq!(picture(&scratch.home(), &|_| false), before);
+    }
+    scratch.put_program("openclaw", "#!/bin/sh\nexit 1\n");
+    let written = scratch
+        .takeup(&["handover", "t1", "--to", "openclaw"])
+        .exits(0)
+        .stdout;
+    assert!(written.contains("written, and not sent"), "{written}");
+    let shown = scratch.takeup(&["show", "t1"]).exits(0).stdout;
+    assert!(!shown.contains("handed over"), "{shown}");
+    assert!(
+        shown.contains("a hand-over for openclaw was written"),
+        "{shown}"
+    );
+}

@@ -131,6 +131,15 @@ fn a_hand_over_is_received_as_a_session_that_jcode_loads() {
         document: document.to_owned(),
         at: now(),
     };
+    // A home that was left over is nobody who could go on.
+    let refused = jcode().receive(&env, &place, &parcel).unwrap_err();
+    assert_eq!(
+        takeup_core::error::Explain::code(&refused),
+        "agent-not-installed"
+    );
+    let program = folder.path().join("jcode");
+    files::write_atomic(&program, b"#!/bin/sh\n", 0o755).unwrap();
+    let env = Env::of([("JCODE_HOME", home.root()), ("PATH", folder.path())], "/");
     let received = jcode().receive(&env, &place, &parcel).unwrap();
     let key = Key::new(received.session.unwrap().id.as_str()).unwrap();
     assert_eq!(

@@ -39,6 +39,7 @@ fn a_kill_while_a_session_is_made_leaves_a_whole_one_or_none() {
     let sessions = stage.world.scratch.home().join(".jcode/sessions");
     let all = {
         std::fs::create_dir_all(&sessions).unwrap();
+        stage.world.scratch.put_program("jcode", "#!/bin/sh\n");
         let log = stage.world.scratch.path().join("points");
         let mut command = stage.world.program();
         let output = command.env("TAKEUP_FAULT_LOG", &log).args(WORDS).output();
@@ -49,6 +50,7 @@ fn a_kill_while_a_session_is_made_leaves_a_whole_one_or_none() {
     for point in all {
         stage.reset();
         std::fs::create_dir_all(&sessions).unwrap();
+        stage.world.scratch.put_program("jcode", "#!/bin/sh\n");
         let ran = armed(&stage.world, &point, WORDS);
         assert_eq!(ran.code, 128 + 9, "{point}");
         let names = |whole: bool| {
