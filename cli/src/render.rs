@@ -290,7 +290,14 @@ pub(crate) fn changed_line(changed: &Changed) -> String {
     } else {
         ", outside the boundary"
     };
-    let note = paint(DIM, format!("({}{outside})", changed.place.words()));
+    let by = changed.by.as_ref().map_or_else(String::new, |by| {
+        format!(", recorded by {}", text::one_line(&by.to_string(), 40))
+    });
+    let modes = changed.modes.as_ref().map_or_else(String::new, |modes| {
+        format!(", mode {} was {}", modes.there, modes.left)
+    });
+    let words = changed.place.words();
+    let note = paint(DIM, format!("({words}{modes}{by}{outside})"));
     format!(
         "{verb} {} {note}",
         cut(

@@ -30,6 +30,7 @@ mod taken;
 mod todos;
 mod untold;
 mod views;
+mod whose;
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
@@ -37,7 +38,7 @@ use std::time::Duration;
 
 pub use caller::{Caller, Which};
 pub use candidate::{Candidate, IdentityView, ReasonView, RecordView};
-pub use changes::{Changed, ChangedPlace, Changes, Verb};
+pub use changes::{Changed, ChangedPlace, Changes, Modes, Verb};
 pub use close::{AbandonRequest, Closed, FinishRequest, abandon, finish};
 pub use diff::{DiffView, PathPatch, diff};
 pub use elsewhere::Elsewhere;

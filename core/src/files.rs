@@ -4,7 +4,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use crate::error::{Exit, Explain};
 use crate::fault;
@@ -72,9 +72,52 @@ impl Explain for FileError {
 /// Reads a regular file of at most `limit` bytes, without following a link at its last part and without waiting on a
 /// pipe. Returns `Ok(None)` where there is no file, and an [`Issue`] where something else is wrong.
 pub fn read_bounded(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, Issue> {
-    let Some(file) = open_regular(path)? else {
-        return Ok(None);
+    match open_regular(path)? {
+        Some(file) => read_open(&file, path, limit).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// As [`read_bounded`], of a path below `root`, and without following a link at any part of it: `Ok(None)` where a link stands
+/// in the way, since then nothing of this tree is there.
+pub fn read_beneath(root: &Path, relative: &Path, limit: u64) -> Result<Option<Vec<u8>>, Issue> {
+    let path = root.join(relative);
+    let unreadable = |error: rustix::io::Errno| {
+        Issue::new(
+            &path,
+            IssueKind::Unreadable,
+            io::Error::from(error).to_string(),
+        )
     };
+    let folder = rustix::fs::open(
+        root,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .map_err(unreadable)?;
+    let open = |flags| {
+        let resolve =
+            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat2(&folder, relative, flags, Mode::empty(), resolve)
+    };
+    match open(OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY) {
+        Ok(handle) => {
+            let file = File::from(handle);
+            regular(&file, &path)?;
+            read_open(&file, &path, limit).map(Some)
+        }
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Ok(None),
+        // Without reading, the last part may be a link (openat2(2), RESOLVE_NO_SYMLINKS).
+        Err(rustix::io::Errno::LOOP) => match open(OFlags::PATH) {
+            Ok(_) => Err(link(&path)),
+            Err(_) => Ok(None),
+        },
+        Err(error) => Err(unreadable(error)),
+    }
+}
+
+fn read_open(file: &File, path: &Path, limit: u64) -> Result<Vec<u8>, Issue> {
     let unreadable = |error: io::Error| Issue::new(path, IssueKind::Unreadable, error.to_string());
     let size = file.metadata().map_err(unreadable)?.size();
     if size > limit {
@@ -86,8 +129,7 @@ pub fn read_bounded(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, Issue> {
     }
     // One byte more than there should be, so that its end is seen without another buffer.
     let mut bytes = Vec::with_capacity(usize::try_from(size.saturating_add(1)).unwrap_or(0));
-    (&file)
-        .take(limit.saturating_add(1))
+    file.take(limit.saturating_add(1))
         .read_to_end(&mut bytes)
         .map_err(unreadable)?;
     if bytes.len() as u64 > limit {
@@ -97,7 +139,15 @@ pub fn read_bounded(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, Issue> {
             format!("it grew beyond {limit} bytes while it was read"),
         ));
     }
-    Ok(Some(bytes))
+    Ok(bytes)
+}
+
+fn link(path: &Path) -> Issue {
+    Issue::new(
+        path,
+        IssueKind::Symlink,
+        "a link stands here; it is not followed",
+    )
 }
 
 /// Says of one of our own files that could not be read whose it is, where that is why: the file, or its folder, belongs to
@@ -164,11 +214,7 @@ pub fn open_regular(path: &Path) -> Result<Option<File>, Issue> {
         Ok(handle) => File::from(handle),
         Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(None),
         Err(rustix::io::Errno::LOOP) => {
-            return Err(Issue::new(
-                path,
-                IssueKind::Symlink,
-                "a link stands here; it is not followed",
-            ));
+            return Err(link(path));
         }
         Err(error) => {
             return Err(Issue::new(
@@ -178,17 +224,22 @@ pub fn open_regular(path: &Path) -> Result<Option<File>, Issue> {
             ));
         }
     };
+    regular(&file, path)?;
+    Ok(Some(file))
+}
+
+fn regular(file: &File, path: &Path) -> Result<(), Issue> {
     let kind = file
         .metadata()
         .map_err(|error| Issue::new(path, IssueKind::Unreadable, error.to_string()))?;
-    if kind.is_dir() || !kind.is_file() {
-        return Err(Issue::new(
-            path,
-            IssueKind::NotAFile,
-            "something else than a regular file stands here",
-        ));
+    if kind.is_file() {
+        return Ok(());
     }
-    Ok(Some(file))
+    Err(Issue::new(
+        path,
+        IssueKind::NotAFile,
+        "something else than a regular file stands here",
+    ))
 }
 
 /// Writes a file so that at any moment either the old or the new content is there: temporary file in the same folder,

@@ -143,7 +143,7 @@ pub struct SessionRecord {
     /// When its last turn or call began, where its hooks said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acted_at: Option<Time>,
-    /// Its first prompt, masked and cut.
+    /// Its first prompt, masked and cut, with its lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
     /// What it left in other work trees before it went on in this one, the last one last, at most

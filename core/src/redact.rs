@@ -20,6 +20,17 @@
 //! ```
 mod names;
 mod rules;
+/// The most characters that are kept of what a person asked.
+pub const PROMPT: usize = 4_000;
+
+/// Makes what a person asked fit to be kept: with its lines, masked, and cut at [`PROMPT`] characters. Masked first: a cut could
+/// hide what a secret is. What is far beyond the cut is not searched: a prompt may hold whole files.
+pub fn prompt(asked: &str) -> String {
+    let near = asked.char_indices().nth(PROMPT.saturating_mul(4));
+    let near = near.map_or(asked, |(at, _)| asked.get(..at).unwrap_or(asked));
+    crate::text::clean(text(near).text.trim(), PROMPT)
+}
+
 #[cfg(test)]
 mod tests;
 mod values;

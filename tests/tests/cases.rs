@@ -7,6 +7,8 @@ mod begin;
 mod boundary;
 #[path = "cases/damaged.rs"]
 mod damaged;
+#[path = "cases/diffs.rs"]
+mod diffs;
 #[path = "cases/inherited.rs"]
 mod inherited;
 #[path = "cases/outcomes.rs"]

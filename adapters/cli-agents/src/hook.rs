@@ -50,7 +50,7 @@ pub(crate) fn translate(
     let kind = match meaning {
         Some(Meaning::SessionStart) => HookKind::SessionStart,
         Some(Meaning::TurnStart) => HookKind::TurnStart {
-            prompt: text(["prompt", "initialPrompt"]).map(short),
+            prompt: text(["prompt", "initialPrompt"]).map(redact::prompt),
         },
         Some(Meaning::TurnEnd) => HookKind::TurnEnd {
             status: text(["status", "stopReason"]).map(short),
@@ -127,7 +127,7 @@ mod tests {
         else {
             panic!("no prompt")
         };
-        assert!(prompt.starts_with("use ") && !prompt.contains('\n'));
+        assert!(prompt.starts_with("use ") && prompt.ends_with("now\nplease"));
         assert!(!prompt.contains("AAAAAAAA"), "{prompt}");
         let gemini = br#"{"session_id":"g1","cwd":"/r","hook_event_name":"SessionEnd","reason":"exit","timestamp":"x"}"#;
         assert_eq!(

@@ -6,6 +6,7 @@ use takeup_core::agent::{AgentError, HookEvent, HookKind};
 use takeup_core::env::Env;
 use takeup_core::ids::{AgentId, SessionId, SessionRef};
 use takeup_core::process::Processes;
+use takeup_core::redact;
 use takeup_core::text::json_of_agent;
 
 use crate::ID;
@@ -61,7 +62,7 @@ pub(crate) fn translate(
     let kind = match event {
         "session-start" => HookKind::SessionStart,
         "turn-start" => HookKind::TurnStart {
-            prompt: payload.prompt.as_deref().map(short),
+            prompt: payload.prompt.as_deref().map(redact::prompt),
         },
         "turn-end" => match payload.error.as_deref() {
             Some(error) => HookKind::Error {
@@ -141,7 +142,7 @@ mod tests {
         assert_eq!(
             kind("turn-start"),
             HookKind::TurnStart {
-                prompt: Some("do it".to_owned())
+                prompt: Some("do\nit".to_owned())
             }
         );
         assert_eq!(

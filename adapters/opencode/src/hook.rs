@@ -2,10 +2,11 @@
 use serde_json::Value;
 use takeup_core::agent::{AgentError, HookEvent, HookKind};
 use takeup_core::ids::{SessionId, SessionRef};
+use takeup_core::redact;
 use takeup_core::text;
 use takeup_core::text::json_of_agent;
 
-/// The longest prompt, argument or message that is kept.
+/// The longest argument or message that is kept.
 const LONGEST: usize = 1_000;
 
 /// Translates an event.
@@ -24,7 +25,9 @@ pub(crate) fn hook(event: &str, input: &[u8]) -> Result<HookEvent, AgentError> {
     let kind = match event {
         "session-start" => HookKind::SessionStart,
         "turn-start" => HookKind::TurnStart {
-            prompt: shown("prompt").filter(|prompt| !prompt.is_empty()),
+            prompt: field("prompt")
+                .map(redact::prompt)
+                .filter(|prompt| !prompt.is_empty()),
         },
         "tool-start" => HookKind::ToolStart {
             tool: tool(),

@@ -3,7 +3,8 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use takeup_core::engine;
+use takeup_core::agent::AgentError;
+use takeup_core::engine::{self, EngineError};
 use takeup_core::error::Exit;
 use takeup_core::files::write_atomic;
 use takeup_core::handover::{BUDGET, Document, LEAST_BUDGET};
@@ -78,6 +79,18 @@ pub(crate) struct DeliveredData {
     command: Vec<String>,
 }
 
+/// Says what can be done where an agent takes no hand-over by itself.
+fn without_a_way_in(error: EngineError) -> Failure {
+    let is_unsupported = matches!(error, EngineError::Agent(AgentError::Unsupported { .. }));
+    let failure = Failure::from(error);
+    if is_unsupported {
+        return failure.hint(
+            "write it into a file with `-o FILE`, and let that agent read it: it is for any reader",
+        );
+    }
+    failure
+}
+
 pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     let engine = context.engine();
     let task = args.task.named();
@@ -100,7 +113,8 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         None => None,
     };
     if let (Some(agent), false) = (agent, args.dry_run) {
-        let done = engine::hand_over(&engine, &**agent, task, session, args.budget)?;
+        let done = engine::hand_over(&engine, &**agent, task, session, args.budget)
+            .map_err(without_a_way_in)?;
         let words: Vec<String> = done
             .received
             .command

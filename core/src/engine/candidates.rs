@@ -262,9 +262,7 @@ impl<'a> Gatherer<'a> {
         {
             candidate.next = next;
         }
-        if candidate.todos.is_empty() && !identity.status.is_closed() {
-            candidate.todos = self.inherited_todos(entry, identity);
-        }
+        self.add_what_others_left(&mut candidate, view, entry, identity);
         if !identity.status.is_closed()
             && let Some(left) = &identity.latest
         {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::Engine;
 use crate::boundary::Boundary;
 use crate::fingerprint::{Deviation, DeviationKind, TreeRecord};
-use crate::ids::Oid;
+use crate::ids::{Oid, SessionRef};
 use crate::paths::path_of_text;
 use crate::repository::{ChangedPath, CommitLine, Git, PathChange};
 
@@ -42,6 +42,12 @@ pub struct Changed {
     pub place: ChangedPlace,
     /// Whether the task's boundary allows the path.
     pub inside_boundary: bool,
+    /// Its modes in octal, where both sides hold it, the mode differs and both are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modes: Option<Modes>,
+    /// The session whose record is the first that has the path as it is now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<SessionRef>,
     /// Whether it is the task's own: it was at work on it when it was left, or its boundary names it.
     #[serde(skip)]
     pub own: bool,
@@ -51,6 +57,16 @@ pub struct Changed {
     /// The object id that is there, where it is known.
     #[serde(skip)]
     pub there: Option<Oid>,
+}
+
+/// The modes of a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Modes {
+    /// What was left.
+    pub left: String,
+    /// What is there.
+    pub there: String,
 }
 
 /// What happened to a path.
@@ -166,6 +182,24 @@ impl Held {
             Self::Entry(_, oid) => oid.clone(),
             Self::AsHead | Self::Nothing => None,
         }
+    }
+
+    fn mode(&self) -> Option<&String> {
+        match self {
+            Self::Entry(mode, _) => mode.as_ref(),
+            Self::AsHead | Self::Nothing => None,
+        }
+    }
+}
+
+/// Names two modes that differ.
+fn modes(was: &Held, is: &Held) -> Option<Modes> {
+    match (was.mode(), is.mode()) {
+        (Some(left), Some(there)) if left != there => Some(Modes {
+            left: left.clone(),
+            there: there.clone(),
+        }),
+        _ => None,
     }
 }
 
@@ -288,7 +322,13 @@ pub(super) fn between_most(
         if was == is && !(nested && nested_differs) {
             continue;
         }
-        let verb = verb(&was, &is, old.get(name).copied(), new.get(name).copied());
+        let verb = match new.get(name) {
+            // A repository that git does not track: HEAD does not have it.
+            Some(found) if !old.contains_key(name) && is_untracked_repository(found, there) => {
+                Verb::Added
+            }
+            _ => verb(&was, &is, old.get(name).copied(), new.get(name).copied()),
+        };
         let place = match new.get(name) {
             Some(found) => match found.kind {
                 DeviationKind::Untracked => ChangedPlace::Untracked,
@@ -315,6 +355,8 @@ pub(super) fn between_most(
             place,
             inside_boundary: boundary.allows(name),
             own: old.contains_key(name) || (!boundary.allowed.is_empty() && boundary.allows(name)),
+            modes: modes(&was, &is),
+            by: None,
             left: was.oid(),
             there: is.oid(),
             path: name.to_owned(),
@@ -343,12 +385,27 @@ fn checkouts(left: &TreeRecord, there: &TreeRecord, boundary: &Boundary) -> Vec<
             },
             place: ChangedPlace::Nested,
             inside_boundary: boundary.allows(path),
+            modes: None,
+            by: None,
             own: false,
             left: None,
             there: None,
             path: (*path).to_owned(),
         })
         .collect()
+}
+
+/// Tells whether a deviation is a whole repository inside that is no submodule, nor a part of one.
+fn is_untracked_repository(found: &Deviation, there: &TreeRecord) -> bool {
+    let is_inside = |known: &crate::fingerprint::Submodule| {
+        found
+            .path
+            .strip_prefix(&known.path)
+            .is_some_and(|rest| rest.starts_with('/'))
+    };
+    found.kind == DeviationKind::Nested
+        && found.mode.as_deref() == Some("160000")
+        && !there.submodules.iter().any(is_inside)
 }
 
 /// Tells whether a linked work tree of the repository of `root` lies at a path, or lay there when it was made.

@@ -5,11 +5,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::candidate::{Candidate, RecordView};
-use super::changes::{Changes, between};
+use super::changes::{Changed, ChangedPlace, Changes, Modes, Verb, between};
 use super::recorded::seen_here;
-use super::{Caller, Elsewhere, Engine, EngineError, Site, select, untold};
+use super::{Caller, Elsewhere, Engine, EngineError, Site, select, untold, whose};
 use crate::boundary::Boundary;
-use crate::files::read_bounded;
+use crate::files::read_beneath;
+use crate::fingerprint::TreeRecord;
 use crate::identity::{Identity, Recorded};
 use crate::ids::{Oid, SessionRef, TaskId, WorktreeId};
 use crate::observation::{self, Happening};
@@ -131,20 +132,18 @@ pub fn diff(
     }
     let root = &site.place().root;
     let git = site.repository.git();
-    let changes = between(git, root, &left.tree, &look.record, &boundary).masked(engine);
+    let mut changes = between(git, root, &left.tree, &look.record, &boundary).masked(engine);
+    whose::name(&mut changes, state, &session, &worktree, left);
+    if let Some(repository) = site.repository.libgit2() {
+        for changed in &mut changes.paths {
+            add_modes(changed, repository, &left.tree, &look.record);
+        }
+    }
     let patches = if patch {
         changes
             .paths
             .iter()
-            .map(|changed| {
-                make(
-                    &site,
-                    root,
-                    &changed.path,
-                    changed.left.as_ref(),
-                    &left.tree,
-                )
-            })
+            .map(|changed| make(&site, root, changed, &left.tree, &look.record))
             .collect()
     } else {
         Vec::new()
@@ -222,10 +221,11 @@ fn nothing_recorded(session: &SessionRef) -> EngineError {
 fn make(
     site: &Site,
     root: &Path,
-    path: &str,
-    left: Option<&Oid>,
-    tree: &crate::fingerprint::TreeRecord,
+    changed: &Changed,
+    tree: &TreeRecord,
+    there: &TreeRecord,
 ) -> PathPatch {
+    let path = changed.path.as_str();
     let none = |why: &str| PathPatch {
         path: path.to_owned(),
         patch: None,
@@ -237,46 +237,32 @@ fn make(
     let Some(relative) = path_of_text(path) else {
         return none("the path cannot be read back");
     };
-    let blob = |oid: &Oid| {
-        let id = git2::Oid::from_str(oid.as_str()).ok()?;
-        repository
-            .find_blob(id)
-            .ok()
-            .map(|blob| blob.content().to_vec())
-    };
+    let blob = |oid: &Oid| blob_of(repository, git2::Oid::from_str(oid.as_str()).ok()?);
     // Where the left side is as HEAD was, HEAD's own tree has it.
-    let old = if let Some(oid) = left {
+    let old = if let Some(oid) = &changed.left {
         let Some(bytes) = blob(oid) else {
             return none("what was left was never stored in git: only its fingerprint is known");
         };
         bytes
     } else {
-        let known = tree.deviations.iter().any(|found| found.path == path);
-        let head = tree
-            .head
-            .as_ref()
-            .and_then(|head| git2::Oid::from_str(head.as_str()).ok());
-        head.filter(|_| !known)
-            .and_then(|head| {
-                repository
-                    .find_commit(head)
-                    .ok()?
-                    .tree()
-                    .ok()?
-                    .get_path(&relative)
-                    .ok()
-            })
-            .and_then(|entry| {
-                repository
-                    .find_blob(entry.id())
-                    .ok()
-                    .map(|blob| blob.content().to_vec())
-            })
+        let is_as_head = !tree.deviations.iter().any(|found| found.path == path);
+        is_as_head
+            .then(|| of_head(repository, tree, &relative))
+            .flatten()
+            .and_then(|entry| blob_of(repository, entry.id()))
             .unwrap_or_default()
     };
-    let new = match read_bounded(&root.join(&relative), LARGEST) {
+    let new = match read_beneath(root, &relative, LARGEST) {
         Ok(bytes) => bytes.unwrap_or_default(),
         Err(issue) => return none(&issue.message),
+    };
+    let committed = || of_head(repository, there, &relative).map(|entry| entry.id());
+    let id = match &changed.there {
+        Some(oid) => git2::Oid::from_str(oid.as_str()).ok(),
+        None => committed(),
+    };
+    let Some(new) = in_git_form(new, id.filter(|_| changed.verb != Verb::Deleted)) else {
+        return none("git's form of it is another than that of the file, and is not stored in git");
     };
     if old.len() as u64 > LARGEST || old.contains(&0) || new.contains(&0) {
         return none("binary or large");
@@ -292,9 +278,87 @@ fn make(
     match patch {
         Ok(text) => PathPatch {
             path: path.to_owned(),
-            patch: Some(text),
+            patch: Some(with_modes(text, changed)),
             why: None,
         },
         Err(error) => none(error.message()),
+    }
+}
+
+fn blob_of(repository: &git2::Repository, id: git2::Oid) -> Option<Vec<u8>> {
+    let blob = repository.find_blob(id).ok()?;
+    Some(blob.content().to_vec())
+}
+
+/// Finds a path in the commit that HEAD named at a look.
+fn of_head(
+    repository: &git2::Repository,
+    record: &TreeRecord,
+    path: &Path,
+) -> Option<git2::TreeEntry<'static>> {
+    let head = git2::Oid::from_str(record.head.as_ref()?.as_str()).ok()?;
+    let tree = repository.find_commit(head).ok()?.tree().ok()?;
+    tree.get_path(path).ok()
+}
+
+/// Finds the bytes that git has of a file's content, by the id that the look gave them: the file's own, or those with the
+/// line ends that git stores. `None` where a filter makes others of them.
+fn in_git_form(bytes: Vec<u8>, id: Option<git2::Oid>) -> Option<Vec<u8>> {
+    let Some(id) = id else {
+        return Some(bytes);
+    };
+    let is_it = |bytes: &[u8]| {
+        git2::Oid::hash_object(git2::ObjectType::Blob, bytes).is_ok_and(|found| found == id)
+    };
+    if is_it(&bytes) {
+        return Some(bytes);
+    }
+    let mut unix = Vec::with_capacity(bytes.len());
+    for (number, byte) in bytes.iter().enumerate() {
+        if *byte != b'\r' || bytes.get(number + 1) != Some(&b'\n') {
+            unix.push(*byte);
+        }
+    }
+    is_it(&unix).then_some(unix)
+}
+
+/// Names the modes of a change where what was left is as HEAD had it.
+fn add_modes(
+    changed: &mut Changed,
+    repository: &git2::Repository,
+    left: &TreeRecord,
+    there: &TreeRecord,
+) {
+    let known = |record: &TreeRecord| {
+        let mut deviations = record.deviations.iter();
+        deviations
+            .find(|found| found.path == changed.path)
+            .map(|found| found.mode.clone())
+    };
+    let path = path_of_text(&changed.path);
+    let mode = |record: &TreeRecord| match known(record) {
+        Some(mode) => mode,
+        None => of_head(repository, record, path.as_ref()?)
+            .map(|entry| format!("{:06o}", entry.filemode())),
+    };
+    if changed.verb != Verb::Modified || changed.place == ChangedPlace::Nested {
+        return;
+    }
+    if let (Some(left), Some(there)) = (mode(left), mode(there))
+        && left != there
+    {
+        changed.modes = Some(Modes { left, there });
+    }
+}
+
+/// Says in a patch, as git does, that the mode changed.
+fn with_modes(patch: String, changed: &Changed) -> String {
+    let Some(modes) = &changed.modes else {
+        return patch;
+    };
+    let modes = format!("old mode {}\nnew mode {}\n", modes.left, modes.there);
+    match patch.split_once('\n') {
+        Some((first, rest)) => format!("{first}\n{modes}{rest}"),
+        None => format!("diff --git a/{0} b/{0}\n{modes}", changed.path),
     }
 }

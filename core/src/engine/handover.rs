@@ -12,6 +12,7 @@ use crate::ledger::{Actor, Change, Transition};
 use crate::plan::Proof;
 use crate::process::Liveness;
 use crate::status::Status;
+use crate::time::Time;
 use crate::verdict::Whereabouts;
 
 /// How many turns of the last session are looked at for claims.
@@ -112,7 +113,13 @@ fn collect(engine: &Engine<'_>, site: &Site, view: &TaskView) -> Result<Handover
             .flat_map(|changes| &changes.paths)
             .map(|changed| ChangeLine {
                 path: changed.path.clone(),
-                what: format!("{}, {}", changed.verb.code(), changed.place.words()),
+                what: {
+                    let what = format!("{}, {}", changed.verb.code(), changed.place.words());
+                    match &changed.by {
+                        Some(by) => format!("{what}, recorded by {by}"),
+                        None => what,
+                    }
+                },
                 inside_boundary: changed.inside_boundary,
             })
             .collect(),
@@ -157,7 +164,21 @@ fn collect(engine: &Engine<'_>, site: &Site, view: &TaskView) -> Result<Handover
         sessions: view
             .candidates
             .iter()
-            .map(|candidate| session_line(engine, candidate))
+            .map(|candidate| {
+                let detail = details
+                    .iter()
+                    .find(|detail| detail.session.session == candidate.session());
+                let known = site
+                    .view
+                    .state
+                    .identity(&view.task_id, &candidate.session());
+                // Where another session took it up, its record was changed then, and it did nothing.
+                let closed = candidate.identity.status.is_closed();
+                let last = detail
+                    .and_then(|detail| detail.session.updated_at)
+                    .or_else(|| known.filter(|_| closed).map(|known| known.created_at));
+                session_line(engine, candidate, last)
+            })
             .collect(),
         next: NextLine {
             action: holder
@@ -180,7 +201,7 @@ fn holder(view: &TaskView) -> Option<&Candidate> {
     open.or_else(|| view.candidates.last())
 }
 
-fn session_line(engine: &Engine<'_>, candidate: &Candidate) -> SessionLine {
+fn session_line(engine: &Engine<'_>, candidate: &Candidate, last: Option<Time>) -> SessionLine {
     let agent = engine
         .agents
         .iter()
@@ -198,7 +219,9 @@ fn session_line(engine: &Engine<'_>, candidate: &Candidate) -> SessionLine {
         last_record: candidate
             .left
             .as_ref()
-            .map_or(candidate.identity.updated_at, |left| left.at),
+            .map(|left| left.at)
+            .or(last)
+            .unwrap_or(candidate.identity.updated_at),
         resume_command: words.map(|words| {
             let words: Vec<String> = words
                 .iter()
@@ -225,7 +248,15 @@ fn asked(site: &Site, view: &TaskView, details: &[SessionDetail]) -> Vec<Asked> 
         let detail = details
             .iter()
             .find(|detail| detail.session.session == session);
-        if let Some(prompt) = detail.and_then(|detail| detail.session.last_prompt.clone()) {
+        // Where the turn is among those that were read it is there with its lines.
+        let turn = detail.and_then(|detail| {
+            let mut turns = detail.turns.iter().rev();
+            turns
+                .find(|turn| turn.role == "user")
+                .map(|turn| turn.text.clone())
+        });
+        let last = detail.and_then(|detail| detail.session.last_prompt.clone());
+        if let Some(prompt) = longer(turn, last) {
             let at = detail.and_then(|detail| detail.session.updated_at);
             asked.push(Asked {
                 at,
@@ -235,6 +266,17 @@ fn asked(site: &Site, view: &TaskView, details: &[SessionDetail]) -> Vec<Asked> 
         }
     }
     asked
+}
+
+/// Returns the turn where it is the prompt, or begins as it does; else the prompt.
+fn longer(turn: Option<String>, prompt: Option<String>) -> Option<String> {
+    let prompt = prompt?;
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let begins = words(prompt.trim_end_matches('…'));
+    Some(
+        turn.filter(|turn| words(turn).starts_with(&begins))
+            .unwrap_or(prompt),
+    )
 }
 
 /// Finds what was claimed in notes and in the last turns, and holds it against what was seen.

@@ -11,6 +11,7 @@ use crate::identity::{Closing, Identity, OpenEffect, SessionRecord};
 use crate::ids::SessionRef;
 use crate::ledger::{Change, Transition, View};
 use crate::process::ProcessIdentity;
+use crate::redact;
 use crate::text;
 use crate::time::Time;
 use crate::verdict::Verdict;
@@ -195,7 +196,7 @@ fn apply(
             if session.prompt.is_none() {
                 session.prompt = prompt
                     .as_deref()
-                    .map(|prompt| text::one_line(&engine.mask(prompt), ARGUMENT));
+                    .map(|prompt| redact::prompt(&engine.mask(prompt)));
             }
         }
         HookKind::ToolStart { tool, argument } => {

@@ -304,7 +304,10 @@ fn session_of(engine: &Engine<'_>, state: &State, record: &SessionRecord) -> Ses
     Session {
         session: record.session.clone(),
         name: None,
-        title: record.prompt.clone(),
+        title: record
+            .prompt
+            .as_deref()
+            .map(|prompt| crate::text::one_line(prompt, 200)),
         cwd: path_of_text(&record.place.root),
         created_at: Some(record.created_at),
         updated_at: Some(record.updated_at),

@@ -15,7 +15,7 @@ const NAME: usize = 120;
 const PATH: usize = 200;
 const COMMAND: usize = 240;
 /// The longest quotes of others, in characters.
-const ASKED: usize = 1_200;
+const ASKED: usize = 4_000;
 const NOTE: usize = 800;
 const EXPLANATION: usize = 600;
 /// More than this of a text is not even looked at.
@@ -39,6 +39,8 @@ struct Draft {
 struct Pen<'a> {
     masker: &'a Masker,
     masked: usize,
+    /// The characters of the whole document.
+    budget: usize,
 }
 
 impl Pen<'_> {
@@ -88,7 +90,11 @@ fn line(grade: Grade, text: impl Into<String>) -> Line {
 
 pub(super) fn document(handover: &Handover, budget: usize, masker: &Masker) -> Document {
     let budget = budget.max(LEAST_BUDGET);
-    let mut pen = Pen { masker, masked: 0 };
+    let mut pen = Pen {
+        masker,
+        masked: 0,
+        budget,
+    };
     let drafts = drafts(handover, &mut pen);
     let mut document = Document {
         task_id: handover.task_id.clone(),
@@ -456,7 +462,7 @@ fn asked(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Line> {
                 pen.code(&asked.session.to_string(), NAME),
                 asked.at.map_or_else(String::new, |at| format!(" at {at}"))
             ),
-            quote: Some(pen.quote(&asked.text, ASKED)),
+            quote: Some(pen.quote(&asked.text, ASKED.min(pen.budget / 3))),
         })
         .collect()
 }

@@ -1,0 +1,51 @@
+//! Whose record is the first that has a changed path as it is now.
+use super::Changes;
+use crate::fingerprint::{Deviation, DeviationKind};
+use crate::identity::Recorded;
+use crate::ids::{SessionRef, WorktreeId};
+use crate::ledger::State;
+
+/// Names, for each path that differs from what a session left in the work tree `here`, the session that recorded it so first, where one did since.
+///
+/// A record says what was there when a session's turn ended; that the session made it is likely, and is not said.
+pub(super) fn name(
+    changes: &mut Changes,
+    state: &State,
+    session: &SessionRef,
+    here: &WorktreeId,
+    left: &Recorded,
+) {
+    let since = left.provenance.at;
+    let of_sessions = state
+        .sessions
+        .iter()
+        .map(|record| (&record.session, &record.place, &record.latest));
+    let of_tasks = state
+        .tasks
+        .values()
+        .flat_map(|entry| &entry.identities)
+        .map(|other| (&other.session, &other.place, &other.latest));
+    let mut records: Vec<(&SessionRef, &Recorded)> = of_sessions
+        .chain(of_tasks)
+        .filter(|(_, place, _)| &place.worktree_id == here)
+        .filter_map(|(session, _, latest)| Some((session, latest.as_ref()?)))
+        .filter(|(by, latest)| {
+            latest.provenance.at > since
+                && !latest.provenance.provisional
+                && !(*by == session && latest.tree == left.tree)
+        })
+        .collect();
+    records.sort_by_key(|(_, latest)| latest.provenance.at);
+    for changed in &mut changes.paths {
+        let has_it = |found: &Deviation| {
+            found.path == changed.path
+                && found.kind != DeviationKind::Nested
+                && found.oid == changed.there
+                && (changed.there.is_some() || found.kind == DeviationKind::Deleted)
+        };
+        let first = records
+            .iter()
+            .find(|(_, latest)| latest.tree.deviations.iter().any(has_it));
+        changed.by = first.map(|(session, _)| (*session).clone());
+    }
+}

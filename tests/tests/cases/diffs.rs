@@ -1,0 +1,194 @@
+//! What changed since a task was left, path by path, and what the next one is told.
+use std::io::Write as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use takeup_tests::{Ran, Scratch};
+
+use super::{candidate, scratch};
+
+/// Commits everything, and starts and saves `t1` in session `s1`.
+fn left_with(scratch: &Scratch) {
+    scratch.git(&["add", "-A"]);
+    scratch.git(&["commit", "-q", "-m", "all", "--allow-empty"]);
+    scratch
+        .takeup(&["start", "t1", "--session", "s1", "--no-checks"])
+        .exits(0);
+    scratch.takeup(&["save", "--session", "s1"]).exits(0);
+}
+
+fn diff(scratch: &Scratch) -> Value {
+    scratch
+        .takeup(&["diff", "t1", "--patch", "--json"])
+        .exits(1)
+        .json()
+}
+
+/// The changed path of that name.
+fn path<'a>(diff: &'a Value, name: &str) -> &'a Value {
+    let paths = diff["data"]["changes"]["paths"].as_array().unwrap();
+    let mut found = paths.iter().filter(|path| path["path"] == name);
+    found
+        .next()
+        .unwrap_or_else(|| panic!("no {name} in {diff:#}"))
+}
+
+fn patch(diff: &Value, name: &str) -> String {
+    let patches = diff["data"]["patches"].as_array().unwrap();
+    let found = patches.iter().find(|patch| patch["path"] == name).unwrap();
+    found["patch"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no patch of {name}: {found:#}"))
+        .to_owned()
+}
+
+#[test]
+fn a_patch_does_not_read_through_a_link() {
+    let scratch = scratch();
+    scratch.write("d/passwd", "mine\n");
+    left_with(&scratch);
+    let outside = scratch.path().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::write(outside.join("passwd"), "SECRET\n").unwrap();
+    std::fs::remove_dir_all(scratch.repo().join("d")).unwrap();
+    symlink(&outside, scratch.repo().join("d")).unwrap();
+    let diff = diff(&scratch);
+    assert_eq!(path(&diff, "d/passwd")["verb"], "deleted");
+    let patch = patch(&diff, "d/passwd");
+    assert!(patch.contains("-mine"), "{patch}");
+    assert!(!diff.to_string().contains("SECRET"), "{diff:#}");
+}
+
+#[test]
+fn a_patch_compares_what_git_stores() {
+    let scratch = scratch();
+    scratch.write(".gitattributes", "*.txt text eol=crlf\n");
+    scratch.write("crlf.txt", "one\r\ntwo\r\nthree\r\n");
+    left_with(&scratch);
+    scratch.write("crlf.txt", "one\r\n2\r\nthree\r\n");
+    let diff = diff(&scratch);
+    let patch = patch(&diff, "crlf.txt");
+    let changed: Vec<&str> = patch
+        .lines()
+        .filter(|line| line.starts_with(['-', '+']))
+        .filter(|line| !line.starts_with("---") && !line.starts_with("+++"))
+        .collect();
+    assert_eq!(changed, ["-two", "+2"], "{patch}");
+}
+
+#[test]
+fn a_mode_that_changed_is_said() {
+    let scratch = scratch();
+    scratch.write("run.sh", "true\n");
+    left_with(&scratch);
+    let file = scratch.repo().join("run.sh");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let diff = diff(&scratch);
+    assert_eq!(
+        path(&diff, "run.sh")["modes"],
+        json!({"left": "100644", "there": "100755"})
+    );
+    let patch = patch(&diff, "run.sh");
+    assert!(
+        patch.contains("old mode 100644\nnew mode 100755\n"),
+        "{patch}"
+    );
+    let text = scratch.takeup(&["diff", "t1"]).exits(1).stdout;
+    assert!(text.contains("mode 100755 was 100644"), "{text}");
+    // Plain git says the same of it.
+    let judge = scratch.git(&["diff", "--summary"]);
+    assert!(
+        judge.contains("mode change 100644 => 100755 run.sh"),
+        "{judge}"
+    );
+}
+
+#[test]
+fn a_repository_that_was_not_there_is_added() {
+    let scratch = scratch();
+    left_with(&scratch);
+    scratch.git(&["init", "-q", "empty"]);
+    scratch.git(&["init", "-q", "nest"]);
+    scratch.git(&["-C", "nest", "commit", "-q", "--allow-empty", "-m", "x"]);
+    scratch.git(&["worktree", "add", "-q", "tree"]);
+    let diff = diff(&scratch);
+    for name in ["empty", "nest", "tree"] {
+        assert_eq!(path(&diff, name)["verb"], "added", "{name}");
+    }
+}
+
+#[test]
+fn what_another_session_recorded_first_is_named() {
+    let scratch = scratch();
+    left_with(&scratch);
+    scratch.write("theirs.txt", "x\n");
+    scratch
+        .takeup(&["start", "t2", "--session", "B", "--no-checks"])
+        .exits(0);
+    scratch.write("a.txt", "theirs\n");
+    scratch.takeup(&["save", "--session", "B"]).exits(0);
+    scratch.write("nobodys.txt", "x\n");
+    let diff = diff(&scratch);
+    for name in ["theirs.txt", "a.txt"] {
+        assert_eq!(path(&diff, name)["by"]["id"], "B", "{name}");
+    }
+    assert_eq!(path(&diff, "nobodys.txt")["by"], Value::Null);
+    let found = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    let listed = candidate(&found, "t1", "s1")["changes"]["paths"].clone();
+    assert_eq!(listed[0]["by"]["id"], "B", "{listed:#}");
+    // What changed again after that record is nobody's.
+    scratch.write("a.txt", "mine\n");
+    let diff = self::diff(&scratch);
+    assert_eq!(path(&diff, "a.txt")["by"], Value::Null);
+}
+
+#[test]
+fn a_hand_over_carries_what_was_asked_with_its_lines() {
+    let scratch = scratch();
+    scratch
+        .takeup(&[
+            "start",
+            "t1",
+            "--session",
+            "ses_1",
+            "--agent",
+            "opencode",
+            "--no-checks",
+        ])
+        .exits(0);
+    let asked = format!("Do this:\n- first {}\n- last word", "x".repeat(600));
+    let payload = json!({"sessionID": "ses_1", "directory": scratch.repo(), "prompt": asked});
+    let mut hook = scratch
+        .program_in(&scratch.repo())
+        .args(["hook", "opencode", "turn-start"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = hook.stdin.take().unwrap();
+    stdin.write_all(payload.to_string().as_bytes()).unwrap();
+    drop(stdin);
+    assert!(hook.wait().unwrap().success());
+    let document = scratch
+        .takeup(&["handover", "t1", "--json"])
+        .exits(0)
+        .json();
+    let quoted = document["data"]["document"]["sections"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|section| section["id"] == "asked")
+        .unwrap_or_else(|| panic!("{document:#}"))["lines"][0]["quote"]
+        .clone();
+    assert_eq!(quoted, asked);
+    // An agent that takes none by itself can read a file.
+    let program = scratch.path().join("bin/codex");
+    std::fs::write(&program, "#!/bin/sh\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let refused: Ran = scratch.takeup(&["handover", "t1", "--to", "codex", "--json"]);
+    let hint = refused.json()["error"]["hint"].clone();
+    assert!(
+        hint.as_str().unwrap_or_default().contains("-o FILE"),
+        "{hint}"
+    );
+}
