@@ -210,7 +210,10 @@ fn the_caller_s_word_is_not_for_what_nobody_was_shown() {
     );
     assert_eq!(holder(&scratch, "fix-login"), "s1");
     let command = refused["next"]["command"].as_str().unwrap();
-    assert!(command.contains("--to s2 --confirm "), "{command}");
+    assert!(
+        command.contains("--to s2 ") && command.contains(" --confirm ok-"),
+        "{command}"
+    );
     // Where the person can be asked, the person is.
     let mut client = Client::shaken(&scratch, "2025-11-25", json!({"elicitation": {}}));
     let arguments = resume("s2", json!(true));

@@ -117,8 +117,12 @@ fn without_questions_a_person_has_to_run_the_command() {
             assert_eq!(content["next"]["action"], "confirm");
             assert_eq!(holder(&scratch, "fix-login"), "s1");
             let command = content["next"]["command"].as_str().unwrap();
+            // It says for whom the task is taken up: this client, not who runs the command.
             assert!(
-                command.starts_with("git takeup resume fix-login --from s1 --to s2 --confirm ok-")
+                command.starts_with(
+                    "git takeup resume fix-login --from s1 --to s2 --agent some-client "
+                ) && command.contains(" --confirm ok-"),
+                "{command}"
             );
         }
         // A person runs it, and then it is so.
