@@ -602,10 +602,6 @@ fn permit(
             if target.agent != AgentId::person() {
                 words.extend(["--agent", target.agent.as_str()]);
             }
-            let pid = request.pid.map(|pid| pid.to_string());
-            if let Some(pid) = &pid {
-                words.extend(["--pid", pid]);
-            }
             match &candidate.token {
                 Some(token) => words.extend(["--confirm", token]),
                 None => words.push("--rebuild"),

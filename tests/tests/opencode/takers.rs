@@ -251,3 +251,36 @@ fn what_its_records_do_not_show_is_said_and_shown_later() {
         assert_eq!(again["data"]["verdict"], "resume-verification");
     }
 }
+
+/// Which session goes on, the one that left it or another: the ledger has the task afterwards, with what was left.
+#[test]
+fn a_task_that_only_the_records_beside_knew_is_in_the_ledger_when_it_was_taken_up() {
+    for to in ["ses_old", "ses_new"] {
+        let scratch = left();
+        // It was recorded after the commit that is there: nothing moved that its fingerprint does not cover.
+        let mut source = record(&scratch, SOURCE);
+        source["updatedAt"] = json!(takeup_tests::a_tick_later().to_string());
+        put(&scratch, SOURCE, &source);
+        let of = ["--to", to, "--agent", "opencode", "--confirm", "--json"];
+        let taken = scratch.takeup(&[&["resume", "fix-login"][..], &of].concat());
+        let taken = taken.exits(0).json();
+        assert_eq!(taken["data"]["verdict"], "resume-verification", "{taken}");
+        let command = taken["data"]["next"]["command"].as_str().unwrap();
+        let words: Vec<&str> = command.split(' ').skip(2).collect();
+        let evaluated = scratch.takeup(&[&words[..], &["--json"]].concat());
+        assert_eq!(
+            evaluated.json()["data"]["identity"]["sessionId"],
+            to,
+            "{}",
+            evaluated.stdout
+        );
+        let shown = scratch
+            .takeup(&["show", "fix-login", "--json"])
+            .exits(0)
+            .json();
+        for one in shown["data"]["candidates"].as_array().unwrap() {
+            let reasons = one["reasons"].to_string();
+            assert!(!reasons.contains("never-recorded"), "{one:#}");
+        }
+    }
+}
