@@ -247,9 +247,11 @@ impl Source<'_> {
             liveness: judged.answer.liveness.clone(),
             process: judged.answer.process.clone(),
             interruption: judged.answer.interruption.clone(),
+            // A call of a live session is not open, it runs.
             open_effects: brief
                 .open
                 .iter()
+                .filter(|_| judged.answer.liveness.kind() != LivenessKind::Live)
                 .map(|call| OpenEffect {
                     tool: call.tool.clone(),
                     argument: call.argument.clone(),

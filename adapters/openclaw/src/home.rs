@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use serde_json::Value;
+use takeup_core::agent::Found;
 use takeup_core::env::Env;
 use takeup_core::files::read_bounded;
 use takeup_core::issue::{Issue, IssueKind};
@@ -48,25 +49,34 @@ impl Home {
         self.state.join("agents").join(id)
     }
 
-    /// Lists the agents that have a folder.
-    pub(crate) fn agents(&self) -> Result<Vec<String>, Issue> {
+    /// Lists the agents that have a folder. A link in the place of one is named.
+    pub(crate) fn agents(&self) -> Result<Found<String>, Issue> {
         let folder = self.state.join("agents");
         let unreadable =
             |error: std::io::Error| Issue::new(&folder, IssueKind::Unreadable, error.to_string());
         let entries = match std::fs::read_dir(&folder) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Found::default());
+            }
             Err(error) => return Err(unreadable(error)),
         };
-        let mut agents = Vec::new();
+        let mut agents = Found::default();
         for entry in entries {
             let entry = entry.map_err(unreadable)?;
-            let is_folder = entry.file_type().map_err(unreadable)?.is_dir();
-            if is_folder && let Ok(name) = entry.file_name().into_string() {
-                agents.push(name);
+            let kind = entry.file_type().map_err(unreadable)?;
+            if kind.is_symlink() {
+                let why = "a link stands here; it is not followed";
+                let issue = Issue::new(entry.path(), IssueKind::Symlink, why);
+                agents.issues.push(issue);
+            }
+            if kind.is_dir()
+                && let Ok(name) = entry.file_name().into_string()
+            {
+                agents.items.push(name);
             }
         }
-        agents.sort();
+        agents.items.sort();
         Ok(agents)
     }
 

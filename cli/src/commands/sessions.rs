@@ -392,6 +392,10 @@ fn show(args: &ShowArgs, context: &Context) -> Result<Reply, Failure> {
     let resume = agent
         .filter(|_| !id.as_str().starts_with('-'))
         .and_then(|agent| agent.resume_command(id));
+    // What the agent itself cannot load it cannot go on with.
+    let lost = !detail.session.recovered.is_empty()
+        && agent.is_some_and(|agent| agent.recover(&context.env, id.as_str()).is_ok());
+    let recover = lost.then(|| command("recover", id.as_str()));
     let session = &detail.session;
     let summary = format!(
         "{} is {}",
@@ -406,17 +410,19 @@ fn show(args: &ShowArgs, context: &Context) -> Result<Reply, Failure> {
             .collect();
         printer::shell(words.iter().map(String::as_str))
     });
+    let (action, command) = match recover {
+        Some(command) => ("recover", Some(command)),
+        None => ("continue", resume),
+    };
     let data = SessionsData {
         detail: Some(detail),
         ..SessionsData::default()
     };
     let reply = Reply::new(summary, &data);
-    Ok(match resume {
+    Ok(match command {
         Some(command) => {
-            let line = format!("\ncontinue: {}\n", paint(CYAN, &command));
-            reply
-                .human(human + &line)
-                .next(Next::new("continue", command))
+            let line = format!("\n{action}: {}\n", paint(CYAN, &command));
+            reply.human(human + &line).next(Next::new(action, command))
         }
         None => reply.human(human),
     })

@@ -68,13 +68,16 @@ pub(crate) fn list(home: &Home, processes: &dyn Processes, wanted: &Wanted<'_>) 
     });
     let mut agents: BTreeMap<String, PathBuf> = BTreeMap::new();
     match home.agents() {
-        Ok(names) => agents.extend(names.into_iter().map(|name| {
-            let path = home
-                .agent(&name)
-                .join("agent")
-                .join("openclaw-agent.sqlite");
-            (name, path)
-        })),
+        Ok(names) => {
+            found.issues.extend(names.issues);
+            agents.extend(names.items.into_iter().map(|name| {
+                let path = home
+                    .agent(&name)
+                    .join("agent")
+                    .join("openclaw-agent.sqlite");
+                (name, path)
+            }));
+        }
         Err(issue) => found.issues.push(issue),
     }
     for (name, path) in &shared.agents {

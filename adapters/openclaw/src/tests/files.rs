@@ -212,3 +212,17 @@ fn a_huge_transcript_is_read_at_its_end() {
     assert_eq!(detail.turns.len(), 2);
     assert!(detail.turns[0].text.chars().count() <= 2_001);
 }
+
+#[test]
+fn a_link_in_the_place_of_an_agent_is_named() {
+    let world = World::new();
+    let elsewhere = world.repo().join("elsewhere");
+    std::fs::create_dir_all(&elsewhere).unwrap();
+    let agents = world.state().join("agents");
+    std::fs::create_dir_all(&agents).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, agents.join("main")).unwrap();
+    let found = world.here();
+    assert_eq!(found.issues.len(), 1);
+    assert_eq!(found.issues[0].kind, IssueKind::Symlink);
+    assert_eq!(found.issues[0].path, agents.join("main"));
+}

@@ -199,11 +199,14 @@ pub(super) fn ending(row: &Row) -> Ending {
         } else {
             format!("the last turn ended with {name}: {message}")
         };
+        let status = error.pointer("/data/statusCode").and_then(Value::as_i64);
         let (word, reason) = match name.as_str() {
             "MessageAbortedError" => ("aborted", InterruptionReason::Cancelled),
             "MessageOutputLengthError" | "ContextOverflowError" => {
                 ("failed", InterruptionReason::ContextFull)
             }
+            // What a provider answers to one who asked too much (RFC 6585, section 4).
+            "APIError" if status == Some(429) => ("failed", InterruptionReason::UsageLimit),
             _ => ("failed", InterruptionReason::Error),
         };
         return ending(word, false, reason, proof);

@@ -244,6 +244,13 @@ fn how_a_session_ended_is_told_apart() {
             Some(InterruptionReason::Error),
         ),
         (
+            assistant(
+                json!({"error": {"name": "APIError", "data": {"message": "slow down", "statusCode": 429}}}),
+            ),
+            "failed",
+            Some(InterruptionReason::UsageLimit),
+        ),
+        (
             json!({"role": "user", "time": {"created": 5}}),
             "unanswered",
             Some(InterruptionReason::Unknown),
