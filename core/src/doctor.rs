@@ -149,6 +149,14 @@ pub enum Remedy {
         #[serde(serialize_with = "crate::paths::in_json")]
         path: PathBuf,
     },
+    /// Take note of lost records, so that nothing says any more that they are lost.
+    ForgetLosses {
+        /// The ledger's folder.
+        #[serde(serialize_with = "crate::paths::in_json")]
+        path: PathBuf,
+        /// How many.
+        records: u64,
+    },
     /// Take the permissions of others away from a folder.
     MakePrivate {
         /// The folder.

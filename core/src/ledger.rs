@@ -29,6 +29,7 @@ mod archive;
 mod frame;
 mod lock;
 mod log;
+mod places;
 mod read;
 mod snapshot;
 mod state;
@@ -58,7 +59,8 @@ use crate::issue::{Issue, IssueKind};
 use crate::time::Clock;
 use frame::Newer;
 use lock::Lock;
-use read::{Files, Pace};
+use places::Files;
+use read::Pace;
 use write::Writer;
 
 /// The ledger cannot be read or written. What is damaged inside it is no error but an [`Issue`] of the [`View`].
@@ -250,6 +252,20 @@ impl View {
             .iter()
             .all(|issue| issue.kind == IssueKind::Torn)
     }
+
+    /// Says that records are lost, where that is all that is left of the damage: what was damaged was put aside in the
+    /// ledger's folder, and nobody has taken note yet.
+    pub fn loss(&self, folder: &Path) -> Option<Issue> {
+        let lost = self.state.lost;
+        (lost > 0 && self.is_whole()).then(|| {
+            let records = if lost == 1 { "record is" } else { "records are" };
+            Issue::new(
+                folder,
+                IssueKind::Missing,
+                format!("{lost} acknowledged {records} lost; what was put aside is kept here (torn-…, damaged-…)"),
+            )
+        })
+    }
 }
 
 /// A transaction that came about.
@@ -392,7 +408,8 @@ impl Ledger {
             writer.append(transition)?;
             // What was put aside or is gone leaves no trace in the journal: the doubt it raised is kept in a snapshot.
             let traceless = !writer.aside.is_empty() || writer.loaded.cut;
-            let doubts = traceless && !writer.loaded.view.state.doubtful.is_empty();
+            let state = &writer.loaded.view.state;
+            let doubts = traceless && (!state.doubtful.is_empty() || state.lost > 0);
             // What went into the archive is read by everybody until a snapshot leaves it out.
             let shrinks = transition.archives() && writer.is_safe();
             if writer.is_due() || doubts || shrinks {
@@ -451,6 +468,21 @@ impl Ledger {
             Some(left) => Err(LedgerError::Damaged(left)),
             None => Ok(()),
         }
+    }
+
+    /// Takes note of lost records: nothing says any more that they are. What is in doubt stays so.
+    pub fn forget_losses(&self, clock: &dyn Clock, patience: Duration) -> Result<(), LedgerError> {
+        if !read::check_folder(self.dir())? {
+            return Ok(());
+        }
+        let before = read::load(&self.files)?;
+        let lock = Lock::take(self.dir(), &self.operation, clock, patience)?;
+        let mut writer = Writer::new(&self.files, lock, before)?;
+        if writer.is_safe() {
+            writer.loaded.view.state.lost = 0;
+            writer.make_snapshot()?;
+        }
+        Ok(())
     }
 
     /// Appends a line to the file `log`, for what cannot be said on a terminal. Does nothing where there is no ledger.

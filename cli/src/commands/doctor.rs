@@ -203,6 +203,10 @@ fn remedy_text(remedy: &Remedy) -> String {
             "write the healthy records in {} anew; the damaged ones are kept aside",
             path.display()
         ),
+        Remedy::ForgetLosses { path, records } => format!(
+            "take note that {records} records of {} are lost, and say so no more",
+            path.display()
+        ),
         Remedy::MakePrivate { path } => format!("make {} private (mode 700)", path.display()),
     }
 }

@@ -196,6 +196,17 @@ pub(super) fn records(scene: &Scene<'_>, found: &mut Vec<Finding>) -> Option<Vie
             ),
         ));
     }
+    if let Some(loss) = view.loss(&path) {
+        let message = format!("{}: {}", path.display(), loss.message);
+        found.push(
+            Finding::warn("ledger-lost", message)
+                .advice("look at what was put aside, and at each task with `git takeup show`; `--fix` takes note, and this is said no more")
+                .remedy(Remedy::ForgetLosses {
+                    path: path.clone(),
+                    records: view.state.lost,
+                }),
+        );
+    }
     let undecided = view.state.pending.len();
     if undecided > 0 {
         found.push(

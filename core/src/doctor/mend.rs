@@ -70,6 +70,10 @@ fn carry_out(engine: &Engine<'_>, remedy: &Remedy) -> Result<(), HookError> {
             let ledger = Ledger::at(path).during("doctor");
             Ok(ledger.rewrite(engine.clock, Ledger::PATIENCE)?)
         }
+        Remedy::ForgetLosses { path, .. } => {
+            let ledger = Ledger::at(path).during("doctor");
+            Ok(ledger.forget_losses(engine.clock, Ledger::PATIENCE)?)
+        }
         Remedy::MakePrivate { path } => {
             std::fs::set_permissions(path, Permissions::from_mode(0o700))
                 .map_err(|error| FileError::new("cannot change", path, error).into())

@@ -134,6 +134,7 @@ pub fn inspect(engine: &Engine<'_>, request: &InspectRequest) -> Result<Inspecti
         }
     }
     let mut issues = site.view.issues.clone();
+    issues.extend(site.view.loss(&site.place().state()));
     issues.extend(gatherer.issues.iter().cloned());
     Ok(Inspection {
         repository: RepositoryView::of(&site, &look),

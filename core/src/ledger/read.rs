@@ -5,13 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use serde::Deserialize;
 
 use super::acknowledged::Acknowledged;
 use super::frame::{self, Newer, Sum, VERSION};
+use super::places::{Files, Mark};
 use super::state::{Doubt, InstalledHook, PendingEffect, TaskEntry};
 use super::{LedgerError, State, Transition, View, newer_version};
 use crate::files;
@@ -31,59 +32,6 @@ pub(super) fn no_number(path: &Path, seq: u64) -> Issue {
         IssueKind::Corrupt,
         format!("{seq} is no number that a record has"),
     )
-}
-
-/// The files of a ledger.
-#[derive(Clone, Debug)]
-pub(super) struct Files {
-    /// The folder.
-    pub(super) folder: PathBuf,
-    /// The lines since the snapshot.
-    pub(super) journal: PathBuf,
-    /// The snapshot.
-    pub(super) snapshot: PathBuf,
-    /// The lines between the snapshot before and the present one.
-    pub(super) old_journal: PathBuf,
-    /// The snapshot before.
-    pub(super) old_snapshot: PathBuf,
-    /// The note of the last acknowledged record.
-    pub(super) acknowledged: PathBuf,
-}
-
-impl Files {
-    pub(super) fn of(folder: &Path) -> Self {
-        Self {
-            folder: folder.to_path_buf(),
-            journal: folder.join("journal.jsonl"),
-            snapshot: folder.join("state.json"),
-            old_journal: folder.join("journal.old.jsonl"),
-            old_snapshot: folder.join("state.old.json"),
-            acknowledged: folder.join("acknowledged"),
-        }
-    }
-}
-
-/// Which file it was, and how long: enough to tell whether it is still the one that was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
-    device: u64,
-    inode: u64,
-    changed: (i64, i64),
-}
-
-impl Mark {
-    pub(super) fn of(data: &std::fs::Metadata) -> Self {
-        Self {
-            device: data.dev(),
-            inode: data.ino(),
-            changed: (data.mtime(), data.mtime_nsec()),
-        }
-    }
-
-    /// Tells whether it is the same file, whatever was added to it.
-    pub(super) const fn same_file(self, other: Self) -> bool {
-        self.device == other.device && self.inode == other.inode
-    }
 }
 
 /// What was read of the journal file.
@@ -190,6 +138,8 @@ struct Light {
     #[serde(default)]
     doubtful: BTreeSet<Doubt>,
     #[serde(default)]
+    lost: u64,
+    #[serde(default)]
     archived: Vec<TaskId>,
 }
 
@@ -202,6 +152,7 @@ impl From<Light> for State {
             sessions: light.sessions,
             hooks: light.hooks,
             doubtful: light.doubtful,
+            lost: light.lost,
             archived: light.archived,
         }
     }
@@ -476,6 +427,13 @@ impl Loaded {
                     IssueKind::Missing,
                     format!("record {seq} was acknowledged, and is gone from the end"),
                 ));
+                // Damaged lines were counted as they were met.
+                let known = if self.broken {
+                    self.next.saturating_sub(1)
+                } else {
+                    self.view.seq
+                };
+                self.miss(seq.saturating_sub(known).max(1));
                 self.view.seq = seq;
                 self.next = self.next.max(seq + 1);
                 self.head = head;
@@ -620,6 +578,11 @@ impl Loaded {
         Ok(())
     }
 
+    /// Counts records that were acknowledged and are lost.
+    const fn miss(&mut self, records: u64) {
+        self.view.state.lost = self.view.state.lost.saturating_add(records);
+    }
+
     /// Doubts every open identity where records are gone: what was lost may have said more of any of them. A torn end does
     /// not count where it was never acknowledged (one of zeros does); nor does a damaged snapshot whose records stand
     /// elsewhere.
@@ -656,6 +619,9 @@ impl Loaded {
         self.broken = true;
         self.lost = true;
         self.next += 1;
+        if saved.is_empty() {
+            self.miss(1);
+        }
         for record in saved {
             self.feed_record(path, record, number)?;
             self.broken = true;
@@ -703,6 +669,12 @@ impl Loaded {
         let follows = line.prev == self.head || self.broken;
         if !follows {
             self.lost = true;
+            self.miss(
+                line.seq
+                    .saturating_sub(self.view.seq)
+                    .saturating_sub(1)
+                    .max(1),
+            );
             self.view.issues.push(Issue::new(
                 path,
                 IssueKind::Checksum,

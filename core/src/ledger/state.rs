@@ -220,6 +220,14 @@ impl Doubt {
     }
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde wants"
+)]
+const fn is_none(number: &u64) -> bool {
+    *number == 0
+}
+
 /// The state that the journal adds up to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -242,6 +250,10 @@ pub struct State {
     /// Identities of which a later record may have been lost in damage; a record that puts one anew takes it out.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub doubtful: BTreeSet<Doubt>,
+    /// How many records that were acknowledged are lost, as far as can be told, until a person has taken note of it
+    /// ([`super::Ledger::forget_losses`]).
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub lost: u64,
     /// Ids of the tasks that were archived last, at most [`State::ARCHIVED`], so that no new task takes their name. For
     /// older ones ask [`super::Ledger::knows`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -190,3 +190,34 @@ fn readers_beside_writers_see_no_cut_that_is_none() {
         done.store(true, std::sync::atomic::Ordering::Relaxed);
     });
 }
+
+#[test]
+fn lost_records_are_said_until_somebody_takes_note() {
+    for (mend, zeros) in [(true, true), (true, false), (false, false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = noted(folder.path(), 3);
+        let older = lines(&ledger)[..2].concat();
+        assert_eq!(ledger.read().unwrap().loss(ledger.dir()), None);
+        let left = if zeros { vec![0; 4096] } else { older.into() };
+        overwrite(&journal(&ledger), left);
+        let lost = if zeros { 4 } else { 2 };
+        assert!(!ledger.read().unwrap().is_whole());
+        if mend {
+            ledger.rewrite(&CLOCK, Ledger::PATIENCE).unwrap();
+        } else {
+            put(&ledger, start("other", Status::Active));
+        }
+        for further in 0..20 {
+            let view = ledger.read().unwrap();
+            assert_eq!(view.issues, []);
+            assert_eq!(view.state.lost, lost, "{mend} {zeros} {further}");
+            let said = view.loss(ledger.dir()).unwrap().message;
+            assert!(said.starts_with(&format!("{lost} acknowledged")), "{said}");
+            put(&ledger, start(&format!("new-{further}"), Status::Active));
+        }
+        ledger.forget_losses(&CLOCK, Ledger::PATIENCE).unwrap();
+        put(&ledger, start("last", Status::Active));
+        let view = ledger.read().unwrap();
+        assert_eq!((view.loss(ledger.dir()), view.state.lost), (None, 0));
+    }
+}
