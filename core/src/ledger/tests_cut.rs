@@ -198,7 +198,7 @@ fn lost_records_are_said_until_somebody_takes_note() {
         let ledger = noted(folder.path(), 3);
         let older = lines(&ledger)[..2].concat();
         assert_eq!(ledger.read().unwrap().loss(ledger.dir()), None);
-        let left = if zeros { vec![0; 4096] } else { older.into() };
+        let left = if zeros { vec![0; 4096] } else { older };
         overwrite(&journal(&ledger), left);
         let lost = if zeros { 4 } else { 2 };
         assert!(!ledger.read().unwrap().is_whole());
