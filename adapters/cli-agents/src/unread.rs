@@ -72,6 +72,14 @@ mod tests {
         for path in ["r/.git", "r/src", "r-src/.git", "r/nested/.git"] {
             std::fs::create_dir_all(top.join(path)).unwrap();
         }
+        // What git takes for a repository.
+        for nested in ["r", "r-src", "r/nested"] {
+            let git = top.join(nested).join(".git");
+            std::fs::create_dir_all(git.join("objects")).unwrap();
+            std::fs::create_dir_all(git.join("refs")).unwrap();
+            takeup_core::files::write_atomic(&git.join("HEAD"), b"ref: refs/heads/main\n", 0o644)
+                .unwrap();
+        }
         std::os::unix::fs::symlink(top.join("r"), top.join("link")).unwrap();
         let root = top.join("r");
         for (started, is_here) in [
