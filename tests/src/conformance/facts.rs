@@ -106,11 +106,13 @@ pub enum Fact {
     Proof,
     /// What the content was before a session did anything.
     Begun,
+    /// That a turn began and its end was never recorded, apart from the calls in it.
+    Turns,
 }
 
 impl Fact {
     /// Every fact, in the order of the letters in the table.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Content,
         Self::Movement,
         Self::Closing,
@@ -127,6 +129,7 @@ impl Fact {
         Self::Checksum,
         Self::Proof,
         Self::Begun,
+        Self::Turns,
     ];
 
     /// Returns the letter in the table.
@@ -215,6 +218,7 @@ pub fn without(fact: Fact, reasons: &mut Vec<ReasonCode>) -> bool {
         Fact::Closing => reasons.retain(|reason| rank(*reason) != 1),
         Fact::Review => reasons.retain(|reason| rank(*reason) != 2),
         Fact::Calls => reasons.retain(|reason| *reason != R::EffectUnknown),
+        Fact::Turns => reasons.retain(|reason| *reason != R::TurnOpen),
         Fact::Marked => reasons.retain(|reason| *reason != R::MarkedStale),
         Fact::Process => {
             for reason in reasons.iter_mut() {
