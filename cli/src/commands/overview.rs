@@ -1,6 +1,4 @@
 //! `git takeup` alone: what is unfinished here, on one screen.
-use std::path::Path;
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use takeup_core::background::{Seen, Store};
@@ -9,7 +7,7 @@ use takeup_core::env::Env;
 use takeup_core::error::Exit;
 use takeup_core::issue::Issue;
 use takeup_core::paths::path_of_text;
-use takeup_core::repository::known_places;
+use takeup_core::repository::{Folders, known_places};
 use takeup_core::text;
 
 use super::bg::{TaskData, damaged};
@@ -116,7 +114,7 @@ fn at(context: &Context, env: &Env) -> Result<PlaceData, Failure> {
     })
 }
 
-/// Lists the background tasks below a work tree that run, or ended in the last day, and what cannot be read.
+/// Lists the background tasks of a work tree that run, or ended in the last day, and what cannot be read.
 fn background(context: &Context, root: &str) -> (Vec<TaskData>, Vec<Issue>) {
     let Ok(store) = Store::of(&context.env) else {
         return (Vec::new(), Vec::new());
@@ -134,9 +132,10 @@ fn background(context: &Context, root: &str) -> (Vec<TaskData>, Vec<Issue>) {
             .ended_at()
             .is_none_or(|end| context.now().since(end) < day)
     };
+    let mut here = Folders::of(&root);
     let tasks = seen
         .into_iter()
-        .filter(|task| Path::new(&task.record.cwd).starts_with(&root))
+        .filter(|task| path_of_text(&task.record.cwd).is_some_and(|cwd| here.hold(&cwd)))
         .filter(recent)
         .map(|task| TaskData::new(&store, task, context.now()))
         .collect();

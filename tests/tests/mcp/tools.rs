@@ -117,7 +117,7 @@ fn a_task_lives_its_life_and_every_answer_fits_its_schema() {
     let evaluated = done("takeup_evaluate", json!({}));
     assert_eq!(evaluated["data"]["proved"], false);
     assert_eq!(evaluated["exit"], 1);
-    let next = done("takeup_next", json!({}));
+    let next = done("takeup_next", json!({"looked": true}));
     assert_eq!(next["data"]["finalized"], false);
     scratch
         .takeup(&["check", "--session", "s1", "--", "test", "-f", "a.txt"])

@@ -265,3 +265,22 @@ fn a_hand_over_names_the_place_the_task_was_left_in() {
         assert!(sent.stderr.contains(&place), "{}", sent.stderr);
     }
 }
+
+#[test]
+fn background_tasks_of_a_nested_work_tree_are_its_own() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.git(&["worktree", "add", "-q", "nested"]);
+    let nested = scratch.repo().join("nested");
+    scratch.takeup(&["init"]).exits(0);
+    for (folder, name) in [(&scratch.repo(), "outer"), (&nested, "inner")] {
+        let run = ["bg", "run", "--wait", "--name", name, "--", "true"];
+        scratch.takeup_in(folder, &run).exits(0);
+    }
+    for (folder, name, other) in [
+        (&scratch.repo(), "outer", "inner"),
+        (&nested, "inner", "outer"),
+    ] {
+        let page = scratch.takeup_in(folder, &[]).exits(0).stdout;
+        assert!(page.contains(name) && !page.contains(other), "{page}");
+    }
+}

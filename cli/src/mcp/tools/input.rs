@@ -20,6 +20,17 @@ pub(super) struct Task {
     pub task: Option<String>,
 }
 
+/// Arguments of `takeup_next`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Next {
+    /// The task; your own where none is named
+    pub task: Option<String>,
+    /// Say first that you looked at the calls that may or may not have happened
+    #[serde(default)]
+    pub looked: bool,
+}
+
 /// Arguments of `takeup_start`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

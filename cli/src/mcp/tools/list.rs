@@ -5,7 +5,7 @@ use takeup_core::engine::{
 use takeup_core::error::Exit;
 
 use super::input::{
-    Bg, BgList, BgOutput, BgRun, BgWait, CheckPlan, Diff, Inspect, Note, PlanAction, Resume,
+    Bg, BgList, BgOutput, BgRun, BgWait, CheckPlan, Diff, Inspect, Next, Note, PlanAction, Resume,
     Review, ReviewAction, Save, Sessions, Start, Status, Task,
 };
 use super::schema::{Either, input, output};
@@ -220,11 +220,13 @@ static TOOLS: &[Tool] = &[
         title: "The next step",
         description: "Says the one step that comes next, and closes the task when every planned check is proved on the content of this moment.",
         marks: Marks::Repeatable,
+        input: input::<Next>,
         output: output::<NextStep>,
         words: |arguments, call| {
-            let input: Task = parse(arguments)?;
+            let input: Next = parse(arguments)?;
             Ok(Words::of(&["next"])
                 .with("task", input.task.as_deref())
+                .when("looked", input.looked)
                 .by(call))
         },
         ..PLAIN
