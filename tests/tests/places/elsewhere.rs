@@ -280,7 +280,7 @@ fn background_tasks_of_a_nested_work_tree_are_its_own() {
         (&scratch.repo(), "outer", "inner"),
         (&nested, "inner", "outer"),
     ] {
-        let page = scratch.takeup_in(folder, &[]).exits(0).stdout;
+        let page = scratch.takeup_in(folder, &["--no-input"]).exits(0).stdout;
         assert!(page.contains(name) && !page.contains(other), "{page}");
     }
 }
