@@ -273,7 +273,7 @@ fn background_tasks_of_a_nested_work_tree_are_its_own() {
     let nested = scratch.repo().join("nested");
     scratch.takeup(&["init"]).exits(0);
     for (folder, name) in [(&scratch.repo(), "outer"), (&nested, "inner")] {
-        let run = ["bg", "run", "--wait", "--name", name, "--", "true"];
+        let run = ["bg", "run", "--foreground", "--name", name, "--", "true"];
         scratch.takeup_in(folder, &run).exits(0);
     }
     for (folder, name, other) in [

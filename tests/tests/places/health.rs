@@ -204,7 +204,8 @@ fn takeup_s_own_files_in_a_home_that_is_a_repository_are_no_content() {
     scratch.git_in(&home, &["add", "notes"]);
     scratch.git_in(&home, &["commit", "-q", "-m", "first"]);
     leave(&scratch, &home, "task", "s1");
-    scratch.takeup_in(&home, &["bg", "run", "--wait", "--", "echo", "output"]);
+    let run = ["bg", "run", "--foreground", "--", "echo", "output"];
+    scratch.takeup_in(&home, &run).exits(0);
     let other = scratch.path().join("other");
     fs::create_dir(&other).unwrap();
     scratch.git_in(&other, &["init", "-q"]);
