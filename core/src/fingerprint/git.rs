@@ -1,7 +1,7 @@
 //! The `git` program, started so that it changes nothing of the user's and runs nothing of the repository's.
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -304,11 +304,28 @@ impl<'a> Git<'a> {
     }
 }
 
+/// How much of what git complains of is kept, in bytes, and how long one line of it may be.
+const COMPLAINTS: u64 = 1 << 16;
+
+/// Reads what git complained of, without the remarks: a file may give cause to thousands, and a warning behind them counts.
 fn read_back(file: &mut File) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(0))?;
-    file.take(1 << 16).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    let mut reader = BufReader::new(file);
+    let (mut kept, mut line) = (Vec::new(), Vec::new());
+    while (kept.len() as u64) < COMPLAINTS
+        && reader
+            .by_ref()
+            .take(COMPLAINTS)
+            .read_until(b'\n', &mut line)?
+            > 0
+    {
+        let text = String::from_utf8_lossy(&line);
+        if !text.lines().all(is_remark) {
+            kept.extend_from_slice(&line);
+        }
+        line.clear();
+    }
+    Ok(kept)
 }
 
 /// Writes a path as one element of `GIT_ALTERNATE_OBJECT_DIRECTORIES`, which separates with colons and knows quotes as in C.
@@ -368,6 +385,17 @@ mod tests {
             stderr: stderr.as_bytes().to_vec(),
         };
         output.shortfall()
+    }
+
+    #[test]
+    fn a_warning_behind_thousands_of_remarks_is_heard() {
+        let mut file = tempfile::tempfile().unwrap();
+        let remark = "$ is not a valid attribute name: a/.gitattributes:1\n";
+        let warning = "warning: could not open directory 'd/': Permission denied\n";
+        file.write_all(remark.repeat(6_000).as_bytes()).unwrap();
+        assert_eq!(read_back(&mut file).unwrap(), b"");
+        file.write_all(warning.as_bytes()).unwrap();
+        assert_eq!(read_back(&mut file).unwrap(), warning.as_bytes());
     }
 
     #[test]
