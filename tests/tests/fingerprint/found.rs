@@ -172,7 +172,7 @@ fn a_folder_that_the_sparse_index_names_as_a_whole_behind_a_link() {
 #[test]
 fn a_file_of_rules_that_git_has_thousands_of_remarks_on() {
     let repo = base();
-    repo.write("dir/.gitattributes", &"$Id: x $\r\n".repeat(6_500));
+    repo.write("dir/.gitattributes", "$Id: x $\r\n".repeat(6_500));
     agreed(&repo);
 }
 
