@@ -1,5 +1,6 @@
 //! The records of a task and of the sessions that hold it (the task identity of OpenCode++).
 use std::borrow::Cow;
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -106,17 +107,21 @@ pub struct OpenEffect {
     pub at: Option<Time>,
 }
 
+impl fmt::Display for OpenEffect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.tool, self.argument)
+    }
+}
+
 impl Identity {
     /// Returns the calls that may or may not have happened: what sessions before left open, and this one's own.
     pub fn unknown_effects(&self) -> Vec<OpenEffect> {
-        let mut effects = self.inherited_effects.clone();
-        effects.extend(self.open_effects.iter().cloned());
-        let mut known = Vec::new();
-        effects.retain(|effect| {
-            let is_new = !known.contains(effect);
-            known.push(effect.clone());
-            is_new
-        });
+        let mut effects: Vec<OpenEffect> = Vec::new();
+        for effect in self.inherited_effects.iter().chain(&self.open_effects) {
+            if !effects.contains(effect) {
+                effects.push(effect.clone());
+            }
+        }
         effects
     }
 }
@@ -174,15 +179,19 @@ pub struct Left {
 impl Left {
     /// Tells whether anything may be left: changes that are in no commit, or a turn after the last look.
     fn is_something(&self) -> bool {
-        let Some(latest) = &self.latest else {
-            return self.acted_at.is_some();
+        let is_clean = |tree: &TreeRecord| {
+            tree.deviations.is_empty() && tree.deviations_left_out == 0 && tree.incomplete.is_none()
         };
-        let tree = &latest.tree;
-        let clean = tree.deviations.is_empty()
-            && tree.deviations_left_out == 0
-            && tree.incomplete.is_none();
-        !clean || self.acted_at.is_some_and(|at| at > latest.provenance.at)
+        let latest = self.latest.as_ref();
+        latest.is_some_and(|latest| !is_clean(&latest.tree))
+            || acted_since(self.acted_at, latest).is_some()
     }
+}
+
+/// Returns when a turn or a call began, where that was after the last record.
+fn acted_since(acted_at: Option<Time>, latest: Option<&Recorded>) -> Option<Time> {
+    let recorded = latest.map(|latest| latest.provenance.at);
+    acted_at.filter(|at| Some(*at) > recorded)
 }
 
 impl SessionRecord {
@@ -237,9 +246,7 @@ impl SessionRecord {
     /// Tells of a turn that began and of which no end was ever recorded: when its last sign was, the beginning of the turn or
     /// of a call in it. `None` where the session said that it ended.
     pub fn open_turn(&self) -> Option<Time> {
-        let recorded = self.latest.as_ref().map(|latest| latest.provenance.at);
-        self.acted_at
-            .filter(|at| self.closing.is_none() && Some(*at) > recorded)
+        acted_since(self.acted_at, self.latest.as_ref()).filter(|_| self.closing.is_none())
     }
 
     /// Lists every place it worked in.

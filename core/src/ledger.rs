@@ -56,6 +56,7 @@ pub use state::{Actor, Change, Doubt, InstalledHook, PendingEffect, State, TaskE
 use crate::error::{Exit, Explain};
 use crate::files::{self, FileError, Staged};
 use crate::issue::{Issue, IssueKind};
+use crate::text;
 use crate::time::Clock;
 use frame::Newer;
 use lock::Lock;
@@ -258,11 +259,15 @@ impl View {
     pub fn loss(&self, folder: &Path) -> Option<Issue> {
         let lost = self.state.lost;
         (lost > 0 && self.is_whole()).then(|| {
-            let records = if lost == 1 { "record is" } else { "records are" };
+            let lost = text::count(
+                usize::try_from(lost).unwrap_or(usize::MAX),
+                "acknowledged record is",
+                "acknowledged records are",
+            );
             Issue::new(
                 folder,
                 IssueKind::Missing,
-                format!("{lost} acknowledged {records} lost; what was put aside is kept here (torn-…, damaged-…)"),
+                format!("{lost} lost; what was put aside is kept here (torn-…, damaged-…)"),
             )
         })
     }

@@ -14,6 +14,7 @@ use takeup_core::repository::{Place, find_program};
 use takeup_core::time::{Clock, SystemClock};
 
 use crate::home::{Home, Key};
+use crate::integrate::without_edited;
 use crate::load::{Loaded, load};
 use crate::names::resolve;
 use crate::processes::{Processes, SystemProcesses};
@@ -191,25 +192,13 @@ impl Agent for Jcode {
     fn install(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
         let home = Self::home(env)?;
         let plan = crate::integrate::install(&home, env, scope)?;
-        Ok(crate::integrate::without_edited(
-            plan,
-            &home,
-            env,
-            &self.id(),
-            scope,
-        ))
+        Ok(without_edited(plan, &home, env, &self.id, scope))
     }
 
     fn uninstall(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
         let home = Self::home(env)?;
         let plan = crate::integrate::uninstall(&home, scope)?;
-        Ok(crate::integrate::without_edited(
-            plan,
-            &home,
-            env,
-            &self.id(),
-            scope,
-        ))
+        Ok(without_edited(plan, &home, env, &self.id, scope))
     }
 
     fn integration(&self, env: &Env, scope: &Scope) -> IntegrationState {

@@ -190,28 +190,17 @@ fn leftovers(store: &Store, dry_run: bool, now: Time) -> Result<Vec<PathBuf>, Ba
         .iter()
         .map(|id| id.as_str().to_owned())
         .collect();
-    let mut aside = BTreeSet::new();
-    for entry in std::fs::read_dir(store.folder())
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
-        if let Some(id) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.strip_suffix(ASIDE))
-        {
-            aside.insert(id.to_owned());
-        }
-    }
+    let entries = || {
+        let entries = std::fs::read_dir(store.folder());
+        entries.into_iter().flatten().flatten()
+    };
     // What belongs to a damaged record stays as long as that is kept.
-    known.extend(aside.iter().cloned());
+    known.extend(entries().filter_map(|entry| {
+        let name = entry.file_name();
+        name.to_str()?.strip_suffix(ASIDE).map(str::to_owned)
+    }));
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(store.folder())
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
+    for entry in entries() {
         let name = entry.file_name();
         let Some(name) = name.to_str() else { continue };
         let is_ours = name.starts_with(".takeup-tmp-")

@@ -187,7 +187,6 @@ pub(super) fn append(path: &Path, event: &Event) -> std::io::Result<()> {
 }
 
 /// Keeps room behind a length. Fails on a full disk alone: not every file system can do it.
-#[cfg(target_os = "linux")]
 fn keep_room(file: &File, len: u64) -> std::io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate};
     let kept = crate::fault::around("event-room", || {
@@ -204,12 +203,6 @@ fn keep_room(file: &File, len: u64) -> std::io::Result<()> {
         }
         Ok(()) | Err(_) => Ok(()),
     }
-}
-
-#[cfg(not(target_os = "linux"))]
-#[expect(clippy::unnecessary_wraps, reason = "the shape that Linux wants")]
-fn keep_room(_: &File, _: u64) -> std::io::Result<()> {
-    Ok(())
 }
 
 /// Returns the last state that the status file could not be given; `whole` looks through all events for it, not only the

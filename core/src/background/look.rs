@@ -112,16 +112,7 @@ pub(super) fn unsupervised(mut record: Record, processes: &dyn Processes) -> See
             return seen(record, Watch::Unknown { why });
         }
     }
-    let command = match &record.state {
-        State::Running { process, .. } => Some(process.clone()),
-        State::Starting
-        | State::Completed { .. }
-        | State::Failed { .. }
-        | State::Stopped { .. }
-        | State::TimedOut { .. }
-        | State::Lost { .. }
-        | State::Unobserved { .. } => None,
-    };
+    let command = record.state.process().cloned();
     let mut proof = "its supervisor ended before it had started the command".to_owned();
     if let Some(command) = &command {
         let state = processes.state(command);

@@ -246,6 +246,20 @@ impl State {
         !matches!(self, Self::Starting | Self::Running { .. })
     }
 
+    /// Returns the process of a command that runs.
+    pub const fn process(&self) -> Option<&ProcessIdentity> {
+        match self {
+            Self::Running { process, .. } => Some(process),
+            Self::Starting
+            | Self::Completed { .. }
+            | Self::Failed { .. }
+            | Self::Stopped { .. }
+            | Self::TimedOut { .. }
+            | Self::Lost { .. }
+            | Self::Unobserved { .. } => None,
+        }
+    }
+
     /// Returns when the command was started.
     pub const fn started_at(&self) -> Option<Time> {
         match self {
@@ -517,16 +531,7 @@ pub(super) fn to_json<'a>(
             ("failed", state.end().map(End::status))
         }
     };
-    let pid = match state {
-        State::Running { process, .. } => Some(process.pid),
-        State::Starting
-        | State::Completed { .. }
-        | State::Failed { .. }
-        | State::Stopped { .. }
-        | State::TimedOut { .. }
-        | State::Lost { .. }
-        | State::Unobserved { .. } => None,
-    };
+    let pid = state.process().map(|process| process.pid);
     #[expect(clippy::cast_precision_loss, reason = "seconds for people")]
     let duration_secs = state
         .ended_at()

@@ -360,17 +360,7 @@ impl Supervisor<'_> {
             }
             tree::below(self.processes, me, &self.id)
         } else {
-            let command = match &self.record.state {
-                State::Running { process, .. } => Some(process),
-                State::Starting
-                | State::Completed { .. }
-                | State::Failed { .. }
-                | State::Stopped { .. }
-                | State::TimedOut { .. }
-                | State::Lost { .. }
-                | State::Unobserved { .. } => None,
-            };
-            tree::scattered(self.processes, command, &self.id, me)
+            tree::scattered(self.processes, self.record.state.process(), &self.id, me)
         };
         members.ok()
     }

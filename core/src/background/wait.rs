@@ -104,16 +104,7 @@ fn handle(seen: &Seen, processes: &dyn Processes) -> Option<OwnedFd> {
     let process = match &seen.watch {
         Watch::Nobody | Watch::Unknown { .. } => None,
         Watch::Supervisor { .. } => seen.record.supervisor.as_ref(),
-        Watch::Unwatched { .. } => match &seen.record.state {
-            State::Running { process, .. } => Some(process),
-            State::Starting
-            | State::Completed { .. }
-            | State::Failed { .. }
-            | State::Stopped { .. }
-            | State::TimedOut { .. }
-            | State::Lost { .. }
-            | State::Unobserved { .. } => None,
-        },
+        Watch::Unwatched { .. } => seen.record.state.process(),
     }?;
     processes.watch(process).ok()?.ok()
 }

@@ -69,6 +69,14 @@ pub struct Modes {
     pub there: String,
 }
 
+impl Modes {
+    /// Names two modes, where both are known and they differ.
+    pub(super) fn of(left: Option<String>, there: Option<String>) -> Option<Self> {
+        let (left, there) = (left?, there?);
+        (left != there).then_some(Self { left, there })
+    }
+}
+
 /// What happened to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -189,17 +197,6 @@ impl Held {
             Self::Entry(mode, _) => mode.as_ref(),
             Self::AsHead | Self::Nothing => None,
         }
-    }
-}
-
-/// Names two modes that differ.
-fn modes(was: &Held, is: &Held) -> Option<Modes> {
-    match (was.mode(), is.mode()) {
-        (Some(left), Some(there)) if left != there => Some(Modes {
-            left: left.clone(),
-            there: there.clone(),
-        }),
-        _ => None,
     }
 }
 
@@ -355,7 +352,7 @@ pub(super) fn between_most(
             place,
             inside_boundary: boundary.allows(name),
             own: old.contains_key(name) || (!boundary.allowed.is_empty() && boundary.allows(name)),
-            modes: modes(&was, &is),
+            modes: Modes::of(was.mode().cloned(), is.mode().cloned()),
             by: None,
             left: was.oid(),
             there: is.oid(),

@@ -95,7 +95,7 @@ pub fn finish(engine: &Engine<'_>, request: &FinishRequest) -> Result<Closed, En
         if !identity.inherited_effects.is_empty() {
             let calls = identity.inherited_effects.iter();
             let calls: Vec<String> = calls
-                .map(|effect| text::one_line(&format!("{} {}", effect.tool, effect.argument), 120))
+                .map(|effect| text::one_line(&effect.to_string(), 120))
                 .collect();
             return Err(EngineError::EffectsUnknown {
                 task_id: identity.task_id.clone(),

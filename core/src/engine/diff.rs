@@ -344,10 +344,8 @@ fn add_modes(
     if changed.verb != Verb::Modified || changed.place == ChangedPlace::Nested {
         return;
     }
-    if let (Some(left), Some(there)) = (mode(left), mode(there))
-        && left != there
-    {
-        changed.modes = Some(Modes { left, there });
+    if let Some(modes) = Modes::of(mode(left), mode(there)) {
+        changed.modes = Some(modes);
     }
 }
 

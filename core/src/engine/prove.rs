@@ -389,10 +389,7 @@ pub fn looked(engine: &Engine<'_>, which: &Which) -> Result<Vec<OpenEffect>, Eng
         let effects = std::mem::take(&mut next.inherited_effects);
         next.updated_at = at;
         next.revision += 1;
-        let calls: Vec<String> = effects
-            .iter()
-            .map(|effect| format!("{} {}", effect.tool, effect.argument))
-            .collect();
+        let calls: Vec<String> = effects.iter().map(OpenEffect::to_string).collect();
         let note = Note {
             at,
             by: caller.actor().session,

@@ -29,6 +29,13 @@ fn next(scratch: &Scratch, more: &[&str]) -> Value {
     scratch.takeup(&words).exits(0).json()
 }
 
+/// Takes the task up in session `n1`.
+fn taken_up(scratch: &Scratch) -> Value {
+    let from = ["resume", "eff", "--from", "ses_e"];
+    let to = ["--rebuild", "--to", "n1", "--json"];
+    scratch.takeup(&[from, to].concat()).exits(0).json()
+}
+
 #[test]
 fn calls_that_may_have_happened_are_looked_at_before_the_task_is_closed() {
     let scratch = scratch();
@@ -44,26 +51,12 @@ fn calls_that_may_have_happened_are_looked_at_before_the_task_is_closed() {
         "{text}"
     );
 
-    let resume = [
-        "resume",
-        "eff",
-        "--from",
-        "ses_e",
-        "--rebuild",
-        "--to",
-        "n1",
-        "--json",
-    ];
-    let taken = scratch.takeup(&resume).exits(0).json();
+    let taken = taken_up(&scratch);
     assert_eq!(
         taken["data"]["openEffects"][0]["argument"],
         "./deploy.sh prod"
     );
-    assert_eq!(
-        scratch.takeup(&resume).exits(0).json(),
-        taken,
-        "the same call again"
-    );
+    assert_eq!(taken_up(&scratch), taken, "the same call again");
     scratch
         .takeup(&["plan", "add", "-t", "eff", "true"])
         .exits(0);
@@ -119,17 +112,7 @@ fn calls_that_may_have_happened_are_looked_at_before_the_task_is_closed() {
 fn that_one_looked_is_said_once_and_of_nothing_else() {
     let scratch = scratch();
     died(&scratch);
-    scratch
-        .takeup(&[
-            "resume",
-            "eff",
-            "--from",
-            "ses_e",
-            "--rebuild",
-            "--to",
-            "n1",
-        ])
-        .exits(0);
+    taken_up(&scratch);
     let step = next(&scratch, &["--looked"]);
     assert_eq!(step["data"]["nextAction"], "plan");
     let revision = step["data"]["identity"]["revision"].clone();

@@ -92,6 +92,14 @@ fn no_agent_gives_up_what_another_session_holds() {
     assert_eq!(status(&scratch, "a-work", "A"), "human-review");
 }
 
+/// What the log says of the end of the task.
+fn who_gave_up(scratch: &Scratch) -> Value {
+    let log = scratch.takeup(&["log", "a-work", "--json"]).exits(0).json();
+    let lines = log["data"]["lines"].as_array().unwrap();
+    let end = lines.iter().find(|line| line["event"] == "abandoned");
+    end.unwrap_or_else(|| panic!("{log:#}"))["by"].clone()
+}
+
 #[test]
 fn a_person_who_gives_up_what_runs_is_told_and_says_yes_and_is_named() {
     let alive = Alive::begin();
@@ -106,13 +114,7 @@ fn a_person_who_gives_up_what_runs_is_told_and_says_yes_and_is_named() {
     }
     assert_eq!(status(&scratch, "a-work", "A"), "active");
     scratch.takeup(&["abandon", "a-work", "--confirm"]).exits(0);
-    let log = scratch.takeup(&["log", "a-work", "--json"]).exits(0).json();
-    let lines = log["data"]["lines"].as_array().unwrap();
-    let end = lines
-        .iter()
-        .find(|line| line["event"] == "abandoned")
-        .unwrap();
-    assert_eq!(end["by"], "person:terminal", "{log:#}");
+    assert_eq!(who_gave_up(&scratch), "person:terminal");
     // Once more: the same answer.
     scratch.takeup(&["abandon", "a-work"]).exits(0);
 }
@@ -123,13 +125,7 @@ fn the_session_itself_gives_its_task_up_without_a_question() {
     let scratch = held_by_one_that_runs(&alive);
     let itself = [("TAKEUP_SESSION", "A"), ("TAKEUP_AGENT", "claude-code")];
     within(&scratch, &itself, &["abandon", "a-work"]).exits(0);
-    let log = scratch.takeup(&["log", "a-work", "--json"]).exits(0).json();
-    let lines = log["data"]["lines"].as_array().unwrap();
-    let end = lines
-        .iter()
-        .find(|line| line["event"] == "abandoned")
-        .unwrap();
-    assert_eq!(end["by"], "claude-code:A");
+    assert_eq!(who_gave_up(&scratch), "claude-code:A");
 }
 
 #[test]

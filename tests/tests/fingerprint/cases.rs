@@ -73,7 +73,12 @@ pub(super) fn incomplete(repo: &Repo) {
     }
 }
 
-fn kinds(look: &Look) -> Vec<(&str, DeviationKind, bool)> {
+/// Checks out one folder alone; the index names each other folder as a whole.
+pub(super) fn sparse_index(repo: &Repo, folder: &str) {
+    repo.git(["sparse-checkout", "set", "--cone", "--sparse-index", folder]);
+}
+
+pub(super) fn kinds(look: &Look) -> Vec<(&str, DeviationKind, bool)> {
     look.record
         .deviations
         .iter()
@@ -377,13 +382,7 @@ fn sparse_checkout() {
     repo.write("dir/b.txt", "there again\n");
     agreed(&repo);
     repo.remove("dir/b.txt");
-    repo.git([
-        "sparse-checkout",
-        "set",
-        "--cone",
-        "--sparse-index",
-        "other",
-    ]);
+    sparse_index(&repo, "other");
     agreed(&repo);
 }
 

@@ -6,18 +6,7 @@ use takeup_core::ids::Fingerprint;
 use takeup_tests::fingerprint::judge;
 use takeup_tests::fingerprint::repo::Repo;
 
-use super::cases::{WAYS, Way, agreed, base, by, every_way, incomplete};
-
-/// Checks out the folder `other` alone; the index names each other folder as a whole.
-fn only_other(repo: &Repo) {
-    repo.git([
-        "sparse-checkout",
-        "set",
-        "--cone",
-        "--sparse-index",
-        "other",
-    ]);
-}
+use super::cases::{WAYS, Way, agreed, base, by, every_way, incomplete, kinds, sparse_index};
 
 /// A repository with another in `inner`, as a submodule is.
 fn with_inner() -> Repo {
@@ -56,7 +45,7 @@ fn a_folder_that_became_a_link_to_itself_has_no_files() {
 #[test]
 fn a_folder_that_the_sparse_index_names_as_a_whole_differs_from_an_unborn_head() {
     let repo = base();
-    only_other(&repo);
+    sparse_index(&repo, "other");
     repo.git(["checkout", "-q", "--orphan", "young"]);
     let look = agreed(&repo);
     let paths: Vec<&str> = look
@@ -124,7 +113,7 @@ fn names_beside_a_folder_that_the_sparse_index_names_as_a_whole() {
     repo.write("dir.", "2\n");
     repo.write("other/.gitignore", "*.log\n");
     repo.commit();
-    only_other(&repo);
+    sparse_index(&repo, "other");
     repo.remove("dir-");
     repo.remove("dir.");
     let look = agreed(&repo);
@@ -142,28 +131,15 @@ fn a_folder_that_the_sparse_index_names_as_a_whole_behind_a_link() {
     let repo = base();
     repo.write("far/c.txt", "1");
     repo.commit();
-    repo.git([
-        "sparse-checkout",
-        "set",
-        "--cone",
-        "--sparse-index",
-        "dir/near",
-    ]);
+    sparse_index(&repo, "dir/near");
     repo.remove("dir");
     repo.link("far", "dir");
-    let look = agreed(&repo);
-    let said: Vec<_> = look
-        .record
-        .deviations
-        .iter()
-        .map(|one| (one.path.as_str(), one.kind, one.staged))
-        .collect();
     let expected = [
         ("dir", DeviationKind::Untracked, false),
         ("dir/b.txt", DeviationKind::Deleted, false),
         ("dir/deep/c.txt", DeviationKind::Hidden, false),
     ];
-    assert_eq!(said, expected);
+    assert_eq!(kinds(&agreed(&repo)), expected);
     // What HEAD has and that folder has not is staged as before.
     repo.git(["rm", "-q", "--sparse", "--cached", "dir/deep/c.txt"]);
     agreed(&repo);
@@ -326,7 +302,7 @@ fn a_link_in_the_place_of_flagged_rules_holds_none() {
 #[test]
 fn a_folder_of_the_sparse_index_beside_what_is_in_it() {
     let repo = base();
-    only_other(&repo);
+    sparse_index(&repo, "other");
     let blob = repo.git(["rev-parse", "HEAD:dir/b.txt"]);
     let index = std::fs::read(repo.own("index")).unwrap();
     std::fs::write(
@@ -343,7 +319,7 @@ fn a_folder_of_the_sparse_index_beside_what_is_in_it() {
 #[test]
 fn a_folder_of_the_sparse_index_whose_tree_names_a_path_twice() {
     let repo = base();
-    only_other(&repo);
+    sparse_index(&repo, "other");
     let blob = repo.git(["rev-parse", "HEAD:dir/b.txt"]);
     let twice = ("100644", "b.txt", blob.trim());
     let folder = tree(&repo, &[twice, twice]);
