@@ -170,7 +170,6 @@ pub fn is_checked_out(root: &Path, env: &Env, path: &[u8], entry: &(String, Stri
 /// What the conversions of a walk may make of content, alone and together.
 fn conversions(bytes: &[u8]) -> Vec<Vec<u8>> {
     let lines = |bytes: &[u8]| replaced(bytes, b"\r\n", b"\n");
-    let ident = |bytes: &[u8]| replaced(bytes, b"$Id: x $", b"$Id$");
     let upper = |bytes: &[u8]| bytes.to_ascii_uppercase();
     let decoded = |bytes: &[u8]| match bytes.strip_prefix(b"\xff\xfe") {
         Some(text) => {
@@ -194,13 +193,33 @@ fn conversions(bytes: &[u8]) -> Vec<Vec<u8>> {
             .collect()
     };
     type Step<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
-    let steps: [Step<'_>; 5] = [&upper, &own, &decoded, &lines, &ident];
+    let steps: [Step<'_>; 5] = [&upper, &own, &decoded, &lines, &folded];
     let mut all = vec![bytes.to_vec()];
     for step in steps {
         let more: Vec<Vec<u8>> = all.iter().map(|bytes| step(bytes)).collect();
         all.extend(more);
     }
     all
+}
+
+/// Folds every `$Id: … $` of a line into `$Id$`, as `ident` does.
+fn folded(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut rest = bytes;
+    while let Some((first, tail)) = rest.split_first() {
+        let long = rest.strip_prefix(b"$Id:").and_then(|inside| {
+            let end = inside.iter().position(|byte| matches!(byte, b'$' | b'\n'))?;
+            inside[end..].strip_prefix(b"$")
+        });
+        if let Some(after) = long {
+            out.extend(b"$Id$");
+            rest = after;
+        } else {
+            out.push(*first);
+            rest = tail;
+        }
+    }
+    out
 }
 
 fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
