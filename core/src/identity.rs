@@ -148,6 +148,9 @@ pub struct SessionRecord {
     /// When its last turn or call began, where its hooks said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acted_at: Option<Time>,
+    /// When it was last told which of its tasks others took up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_at: Option<Time>,
     /// Its first prompt, masked and cut, with its lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,

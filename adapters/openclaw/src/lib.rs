@@ -248,7 +248,7 @@ impl Agent for OpenClaw {
 
     fn hook_reply(&self, event: &str, notice: &str) -> Option<String> {
         // The plugin shows what is printed as it is.
-        (event == "session-start").then(|| notice.to_owned())
+        matches!(event, "session-start" | "turn-start").then(|| notice.to_owned())
     }
 
     fn receive(&self, env: &Env, place: &Place, parcel: &Parcel) -> Result<Received, AgentError> {

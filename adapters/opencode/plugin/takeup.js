@@ -43,7 +43,7 @@ const parse = (text) => {
   }
 }
 
-/** @param {Promise<unknown>} promise @param {number} ms */
+/** @param {Promise<unknown> | undefined} promise @param {number} ms */
 const atMost = (promise, ms) => Promise.race([promise, new Promise((resolve) => setTimeout(resolve, ms))])
 
 /** @param {any} value */
@@ -55,7 +55,10 @@ const argumentOf = (args) => short(args?.command ?? args?.filePath ?? args)
 /** @param {any} input */
 export const Takeup = async (input) => {
   const cwd = input.worktree && input.worktree !== "/" ? input.worktree : input.directory
-  /** Sessions by id: what was said at their start, and the calls that wait for each other. @type {Map<string, { notice: Promise<string>, queue: Promise<unknown> }>} */
+  /**
+   * Sessions by id: what was said at their start and when their turn began, and the calls that wait for each other.
+   * @type {Map<string, { notice: Promise<string>, meanwhile?: Promise<string>, queue: Promise<unknown> }>}
+   */
   const sessions = new Map()
   /** Sub-agents: they work for their parent. @type {Set<string>} */
   const children = new Set()
@@ -237,7 +240,10 @@ export const Takeup = async (input) => {
     "chat.message": async (argument, output) => {
       const typed = (output.parts ?? []).filter((/** @type {any} */ part) => part.type === "text" && !part.synthetic)
       const prompt = short(typed.map((/** @type {any} */ part) => part.text).join(" "))
-      await atMost(record(argument.sessionID, "turn-start", { prompt }), 1000)
+      const told = record(argument.sessionID, "turn-start", { prompt })
+      const session = sessions.get(argument.sessionID)
+      if (session) session.meanwhile = told
+      await atMost(told, 1000)
     },
     /** @param {any} argument @param {any} output */
     "tool.execute.before": async (argument, output) => {
@@ -254,8 +260,9 @@ export const Takeup = async (input) => {
     "experimental.chat.system.transform": async (argument, output) => {
       const id = argument.sessionID
       if (!id || children.has(id)) return
-      const notice = await atMost(known(id).notice, 1500)
-      if (typeof notice === "string" && notice) output.system.push(notice)
+      const session = known(id)
+      const notices = await Promise.all([session.notice, session.meanwhile].map((each) => atMost(each, 1500)))
+      for (const notice of notices) if (typeof notice === "string" && notice) output.system.push(notice)
     },
     /** @param {any} argument @param {{ context: string[] }} output */
     "experimental.session.compacting": async (argument, output) => {

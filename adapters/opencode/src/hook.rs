@@ -63,7 +63,7 @@ pub(crate) fn hook(event: &str, input: &[u8]) -> Result<HookEvent, AgentError> {
 
 /// Puts a notice into the form the plugin reads.
 pub(crate) fn reply(event: &str, notice: &str) -> Option<String> {
-    matches!(event, "session-start" | "compaction")
+    matches!(event, "session-start" | "turn-start" | "compaction")
         .then(|| serde_json::json!({ "notice": notice }).to_string())
 }
 

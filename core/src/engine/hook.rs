@@ -44,17 +44,25 @@ pub fn agent_hook(
         ..*engine
     };
     let site = Site::open(&engine)?;
-    if site.is_used() {
-        record_event(&engine, &site, &said)?;
-    }
-    if !matches!(said.kind, HookKind::SessionStart | HookKind::Compaction) {
-        return Ok(None);
-    }
-    let notice = notice(&engine, &said.session)?;
+    let lost = if site.is_used() {
+        record_event(&engine, &site, &said)?
+    } else {
+        Vec::new()
+    };
+    let notice = if matches!(said.kind, HookKind::SessionStart | HookKind::Compaction) {
+        notice(&engine, &said.session)?
+    } else {
+        (!lost.is_empty()).then(|| lost.join("\n"))
+    };
     Ok(notice.and_then(|notice| agent.hook_reply(event, &notice)))
 }
 
-fn record_event(engine: &Engine<'_>, site: &Site, said: &HookEvent) -> Result<(), EngineError> {
+/// Records an event. Returns what a session whose turn begins has to hear, a line each.
+fn record_event(
+    engine: &Engine<'_>,
+    site: &Site,
+    said: &HookEvent,
+) -> Result<Vec<String>, EngineError> {
     let caller = Caller {
         session: Some(said.session.clone()),
         ..Caller::find(engine, None, None, None)?
@@ -82,12 +90,22 @@ fn record_event(engine: &Engine<'_>, site: &Site, said: &HookEvent) -> Result<()
             closing: None,
             open_effects: Vec::new(),
             acted_at: None,
+            told_at: None,
             prompt: None,
             left: Vec::new(),
             created_at: at,
             updated_at: at,
         });
         session.go_on_in(place.clone());
+        let lost = if matches!(said.kind, HookKind::TurnStart { .. }) {
+            lost_since(
+                view,
+                &said.session,
+                session.told_at.unwrap_or(session.created_at),
+            )
+        } else {
+            Vec::new()
+        };
         let told = session.process.clone();
         let speaking = |known: Option<&ProcessIdentity>| Caller {
             process_named: speaks_for(engine, said, &caller, known, told.as_ref()),
@@ -123,14 +141,15 @@ fn record_event(engine: &Engine<'_>, site: &Site, said: &HookEvent) -> Result<()
             operation: "hook".to_owned(),
             changes,
         });
-        Ok::<_, EngineError>((transition, shown))
+        Ok::<_, EngineError>((transition, (shown, lost)))
     })?;
-    for identity in &committed.value {
+    let (shown, lost) = committed.value;
+    for identity in &shown {
         if let Some(entry) = site.view.state.tasks.get(&identity.task_id) {
             effects::mirror(engine, site, identity, &entry.task);
         }
     }
-    Ok(())
+    Ok(lost)
 }
 
 /// Tells whether the process of a hook stands for its session from now on: who speaks for a session is it, and one may be
@@ -189,10 +208,14 @@ fn apply(
         at: Some(at),
     };
     match &said.kind {
-        HookKind::SessionStart => session.closing = None,
+        HookKind::SessionStart => {
+            session.closing = None;
+            session.told_at = Some(at);
+        }
         HookKind::TurnStart { prompt } => {
             session.closing = None;
             session.acted_at = Some(at);
+            session.told_at = Some(at);
             if session.prompt.is_none() {
                 session.prompt = prompt
                     .as_deref()
@@ -399,24 +422,50 @@ fn lost(all: &[Candidate]) -> Vec<String> {
         .filter_map(|candidate| {
             let task = name(candidate);
             let holder = holder(task)?;
-            let runs = if holder.verdict == Verdict::InUse {
-                ", which runs"
-            } else {
-                ""
-            };
-            // An id may be any text; only one that can be nothing else is shown to a model.
-            let id = holder.identity.session_id.as_str();
-            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-            let by = if id.len() <= 64 && id.chars().all(plain) {
-                holder.session().to_string()
-            } else {
-                format!("a session of {}", holder.agent)
-            };
-            Some(format!(
-                "takeup: your task {task} was taken up by {by}{runs}: it is not yours any more. Ask the user before you go on with it."
+            let runs = holder.verdict == Verdict::InUse;
+            Some(taken_by(task, &holder.session(), runs))
+        })
+        .collect()
+}
+
+/// Tells a session whose turn begins of the tasks that others took up from it since it was told last and that are not over:
+/// it goes on without knowing.
+fn lost_since(view: &View, session: &SessionRef, since: Time) -> Vec<String> {
+    view.state
+        .tasks
+        .values()
+        .filter(|entry| {
+            entry
+                .identity(session)
+                .is_some_and(|own| own.resumed_to.is_some() && own.updated_at >= since)
+        })
+        .filter_map(|entry| {
+            let holder = entry
+                .identities
+                .iter()
+                .find(|other| other.session != *session && !other.status.is_closed())?;
+            Some(taken_by(
+                entry.task.task_id.as_str(),
+                &holder.session,
+                false,
             ))
         })
         .collect()
+}
+
+fn taken_by(task: &str, holder: &SessionRef, runs: bool) -> String {
+    let runs = if runs { ", which runs" } else { "" };
+    // An id may be any text; only one that can be nothing else is shown to a model.
+    let id = holder.id.as_str();
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let by = if id.len() <= 64 && id.chars().all(plain) {
+        holder.to_string()
+    } else {
+        format!("a session of {}", holder.agent)
+    };
+    format!(
+        "takeup: your task {task} was taken up by {by}{runs}: it is not yours any more. Ask the user before you go on with it."
+    )
 }
 
 /// Returns the task's id: a slug, so nothing of a stranger's text reaches the model as an instruction.

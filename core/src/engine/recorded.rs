@@ -117,6 +117,7 @@ fn holders(state: &State) -> Vec<SessionRecord> {
         closing: identity.closing.clone(),
         open_effects: identity.open_effects.clone(),
         acted_at: None,
+        told_at: None,
         prompt: Some(title.to_owned()),
         left: Vec::new(),
         created_at: identity.created_at,

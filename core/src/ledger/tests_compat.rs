@@ -240,6 +240,7 @@ fn history() -> Vec<Transition> {
         closing: Some(closing()),
         open_effects: open_effects(),
         acted_at: None,
+        told_at: None,
         prompt: Some("go on".to_owned()),
         left: Vec::new(),
         created_at: at(1),

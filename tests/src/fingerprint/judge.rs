@@ -208,7 +208,9 @@ fn folded(bytes: &[u8]) -> Vec<u8> {
     let mut rest = bytes;
     while let Some((first, tail)) = rest.split_first() {
         let long = rest.strip_prefix(b"$Id:").and_then(|inside| {
-            let end = inside.iter().position(|byte| matches!(byte, b'$' | b'\n'))?;
+            let end = inside
+                .iter()
+                .position(|byte| matches!(byte, b'$' | b'\n'))?;
             inside[end..].strip_prefix(b"$")
         });
         if let Some(after) = long {

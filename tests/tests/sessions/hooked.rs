@@ -635,6 +635,43 @@ fn a_session_that_comes_back_is_told_who_took_its_task_up() {
     assert!(!said.contains("job"), "{said}");
 }
 
+/// A session that was left for another and goes on is told so at its next turn, once.
+#[test]
+fn a_session_that_goes_on_is_told_who_took_its_task_up() {
+    let scratch = Scratch::new(PROGRAM);
+    let here = scratch.repo();
+    let turn = |more: &str| {
+        let payload = payload(&here, "c1", "UserPromptSubmit", more);
+        scratch
+            .takeup(&["hook", "claude-code", "UserPromptSubmit", &payload])
+            .exits(0)
+            .stdout
+    };
+    let mut first = Living::start(&scratch);
+    first.run("start Job --session c1 --agent claude-code --no-checks");
+    first.hook(&here, "c1", "Stop", "");
+    assert_eq!(turn(",\"prompt\":\"one\""), "");
+    first.hook(&here, "c1", "Stop", "");
+    drop(first);
+    let take = [
+        "resume",
+        "job",
+        "--confirm",
+        "--to",
+        "k1",
+        "--agent",
+        "codex",
+    ];
+    scratch.takeup(&take).exits(0);
+    let said = turn(",\"prompt\":\"two\"");
+    assert!(
+        said.contains("job was taken up by codex:k1: it is not yours any more")
+            && said.contains("\"hookEventName\":\"UserPromptSubmit\""),
+        "{said}"
+    );
+    assert_eq!(turn(",\"prompt\":\"three\""), "");
+}
+
 #[test]
 fn a_death_in_the_middle_of_a_turn_is_told() {
     let scratch = Scratch::new(PROGRAM);

@@ -391,11 +391,17 @@ fn contenders(repo: &Path, program: &Path, primed: bool) -> anyhow::Result<Vec<C
         make,
         own_time,
     };
-    let mut all = vec![new(
-        "git status --porcelain -uall",
-        Box::new(shell("exec git status --porcelain -uall")),
-        false,
-    )];
+    let status = {
+        let repo = repo.to_path_buf();
+        move || {
+            let mut command = Command::new("git");
+            command
+                .args(["status", "--porcelain", "-uall"])
+                .current_dir(&repo);
+            command
+        }
+    };
+    let mut all = vec![new("git status --porcelain -uall", Box::new(status), false)];
     if primed {
         all.push(new("git takeup fingerprint", Box::new(takeup), false));
         all.push(new(
