@@ -1,8 +1,8 @@
 //! `plan`: which checks a task has to pass, and who said so.
 use super::close::entry_of;
 use super::{Caller, Engine, EngineError, PATIENCE, Site, Which, effects, select};
-use crate::ids::TaskId;
-use crate::ledger::{Change, Transition, View};
+use crate::ids::{AgentId, TaskId};
+use crate::ledger::{Change, TaskEntry, Transition, View};
 use crate::plan::{Check, Plan};
 use crate::redact;
 
@@ -45,7 +45,8 @@ pub enum PlanEdit {
     NoChecks,
 }
 
-/// Changes the plan of a task. Adding what is there, or removing what is not, changes nothing.
+/// Changes the plan of a task. Adding what is there, or removing what is not, changes nothing. What an agent's session has to
+/// prove is changed by that session or by a person, and not by another agent.
 pub fn edit_plan(
     engine: &Engine<'_>,
     which: &Which,
@@ -57,6 +58,7 @@ pub fn edit_plan(
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         let task_id = meant(&site, view, &caller, which)?;
         let entry = entry_of(view, &task_id)?;
+        allowed(&caller, entry)?;
         let mut task = entry.task.clone();
         match edit {
             PlanEdit::Add { command, must_fail } => {
@@ -120,6 +122,22 @@ pub fn edit_plan(
     })?;
     effects::settle_beside(engine, &site, &caller.actor());
     Ok(committed.value)
+}
+
+/// Refuses to let an agent's session change what another has to prove.
+fn allowed(caller: &Caller, entry: &TaskEntry) -> Result<(), EngineError> {
+    let holder = entry.holder().map(|holder| &holder.session);
+    match (&caller.session, holder) {
+        (Some(session), Some(holder))
+            if session != holder && session.agent != AgentId::person() =>
+        {
+            Err(EngineError::NotAllowed(format!(
+                "session {holder} holds task {}, not session {session}: only the one that holds it changes its plan, or a person",
+                entry.task.task_id
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns the task that is meant: the one that is named, else the caller's own.

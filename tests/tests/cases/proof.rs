@@ -357,12 +357,8 @@ fn a_planned_line_may_be_given_as_one_word() {
 #[test]
 fn changes_of_the_plan_are_in_the_log_with_their_doer() {
     let scratch = planned("make test");
-    let mut other = scratch.program_in(&scratch.repo());
-    other
-        .args(["plan", "remove", "-t", "t1", "1"])
-        .env("TAKEUP_AGENT", "codex")
-        .env("TAKEUP_SESSION", "B");
-    takeup_tests::Ran::of(other.output().unwrap()).exits(0);
+    let remove = ["plan", "remove", "-t", "t1", "1"];
+    scratch.takeup(&remove).exits(0);
     scratch
         .takeup(&["plan", "add", "-t", "t1", "-s", "s1", "--no-checks"])
         .exits(0);
@@ -378,9 +374,29 @@ fn changes_of_the_plan_are_in_the_log_with_their_doer() {
         })
         .collect();
     assert_eq!(edits.len(), 2, "{edits:?}");
-    assert_eq!(edits[0].0, "codex:B");
+    assert!(edits[0].0.starts_with("person:"), "{edits:?}");
     assert!(edits[0].1.contains("make test"), "{edits:?}");
     assert!(edits[1].0.ends_with(":s1"), "{edits:?}");
+}
+
+#[test]
+fn another_agent_does_not_change_what_has_to_be_proved() {
+    let scratch = planned("make test");
+    for words in [
+        &["plan", "remove", "-t", "t1", "1", "--json"][..],
+        &["plan", "add", "-t", "t1", "--no-checks", "--json"],
+    ] {
+        let mut other = scratch.program_in(&scratch.repo());
+        other
+            .args(words)
+            .env("TAKEUP_AGENT", "codex")
+            .env("TAKEUP_SESSION", "B");
+        let ran = takeup_tests::Ran::of(other.output().unwrap()).exits(1);
+        fails_with(&ran, "not-allowed");
+    }
+    let plan = ["plan", "list", "-t", "t1", "--json"];
+    let plan = scratch.takeup(&plan).exits(0).json();
+    assert_eq!(plan["data"]["plan"]["checks"][0]["command"], "make test");
 }
 
 #[test]
