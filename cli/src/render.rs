@@ -119,6 +119,12 @@ pub(crate) fn unbounded(why: &str) -> String {
     field("  boundary", COLUMN, &what)
 }
 
+/// Says that records of a task may be lost in damage.
+pub(crate) fn records_lost() -> String {
+    let what = "records of this task may be lost: look whether its plan and its questions are whole; checks have to run again";
+    field("  damaged", COLUMN, what)
+}
+
 /// How many happenings are told, the last ones.
 const HAPPENINGS: usize = 5;
 

@@ -29,6 +29,9 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
             format!("task {task} waits for a person: {id}"),
             Exit::Confirm,
         ),
+        (None, true) if found.evidence.is_empty() => {
+            (format!("task {task}: nothing has to be proved"), Exit::Done)
+        }
         (None, true) => (
             format!("task {task} is proved on the present content"),
             Exit::Done,
@@ -51,6 +54,9 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     }
     if let Some(why) = &found.boundary_unknown {
         text.push_str(&render::unbounded(why));
+    }
+    if found.records_lost {
+        text.push_str(&render::records_lost());
     }
     text.push_str(&render::calls(&found.open_effects));
     text.push_str(&render::next(&found.next));

@@ -3,6 +3,7 @@ use takeup_core::engine;
 
 use crate::context::Context;
 use crate::options::{SessionArgs, TaskArgs, which};
+use crate::printer::{YELLOW, paint};
 use crate::render;
 use crate::reply::{Failure, Next, Reply};
 
@@ -18,7 +19,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     session: SessionArgs,
 
-    /// Say first that you looked at the calls that may or may not have happened
+    /// Say first that you looked at the calls that may or may not have happened, and at what damage may have taken
     #[arg(long)]
     looked: bool,
 }
@@ -39,11 +40,30 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     for check in &step.evidence {
         text.push_str(&format!("  {}\n", render::check_line(check, context.now())));
     }
+    if step.finalized && step.evidence.is_empty() {
+        text.push_str(&format!(
+            "{} no check was planned, so nothing was proved\n",
+            paint(YELLOW, "note:")
+        ));
+    }
     text.push_str(&render::calls(&step.open_effects));
     if let Some(why) = &step.boundary_unknown {
         text.push_str(&render::unbounded(why));
     }
-    if step.next.action == "look-at-effects" {
+    if step.next.action == "plan" {
+        let words = ["git", "takeup", "finish", task.as_str(), "--no-checks"];
+        text.push_str(&format!(
+            "  no check is planned; to close it without proof: {}\n",
+            takeup_core::text::command_line(words)
+        ));
+    }
+    if step.records_lost {
+        text.push_str(&render::records_lost());
+    }
+    if matches!(
+        step.next.action.as_str(),
+        "look-at-effects" | "look-at-damage"
+    ) {
         let session = step.identity.session_id.as_str();
         let words = [
             "git",

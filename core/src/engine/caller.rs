@@ -116,6 +116,14 @@ impl Caller {
         )))
     }
 
+    /// Returns the caller as somebody who only reads, and may mean a task that is another's.
+    pub(super) fn as_reader(&self) -> Self {
+        Self {
+            agent: self.session.as_ref().map(|session| session.agent.clone()),
+            ..self.clone()
+        }
+    }
+
     /// Returns who a journal line names.
     pub(super) fn actor(&self) -> Actor {
         Actor {

@@ -91,6 +91,9 @@ pub fn finish(engine: &Engine<'_>, request: &FinishRequest) -> Result<Closed, En
         };
         let status = status::apply(identity.status, Event::Finished).map_err(refuse)?;
         open_review(entry)?;
+        if entry.doubted {
+            return Err(EngineError::RecordsLost(identity.task_id.clone()));
+        }
         let evidence = proved(engine, entry, &look, request.no_checks)?;
         if !identity.inherited_effects.is_empty() {
             let calls = identity.inherited_effects.iter();

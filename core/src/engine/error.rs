@@ -77,6 +77,18 @@ pub enum EngineError {
     /// It is not known which of several tasks the calling session works on.
     #[error("several are meant: {}", list(.0))]
     AmbiguousOwn(Vec<Choice>),
+    /// Another session holds what is meant, and the agent that calls does not say which session it is.
+    #[error(
+        "session {holder} holds task {task_id}, and {agent} does not say which session it is itself"
+    )]
+    HeldByOther {
+        /// The task.
+        task_id: TaskId,
+        /// Who holds it.
+        holder: SessionRef,
+        /// Who calls.
+        agent: AgentId,
+    },
     /// The caller's session is not known.
     #[error("it is not known which session this is")]
     SessionUnknown,
@@ -168,6 +180,11 @@ pub enum EngineError {
         /// The calls, in words.
         calls: String,
     },
+    /// Damage may have taken records of the task, and nobody has looked at what is left of it.
+    #[error(
+        "records of task {0} may be lost in damage of the ledger: of its plan, its questions, its runs"
+    )]
+    RecordsLost(TaskId),
     /// The plan is empty and nobody said that it shall be.
     #[error("task {0} has no checks planned")]
     NoPlan(TaskId),
@@ -244,6 +261,7 @@ impl Explain for EngineError {
             Self::NoReview(_) => "no-such-review",
             Self::Ambiguous(_) | Self::AmbiguousOwn(_) => "ambiguous",
             Self::SessionUnknown => "session-unknown",
+            Self::HeldByOther { .. } => "held-by-other",
             Self::TaskExists { .. } | Self::TaskExistsElsewhere(_) => "task-exists",
             Self::HeldElsewhere(_) => "held-elsewhere",
             Self::AlreadyTakenUp { .. } => "already-taken-up",
@@ -256,6 +274,7 @@ impl Explain for EngineError {
             Self::OutsideBoundary { .. } => "outside-boundary",
             Self::BoundaryUnknown { .. } => "boundary-unknown",
             Self::EffectsUnknown { .. } => "effects-unknown",
+            Self::RecordsLost(_) => "records-lost",
             Self::NoPlan(_) => "no-plan",
             Self::Incomplete(_) => "look-incomplete",
             Self::AlreadyDecided(_) => "review-decided",
@@ -293,6 +312,11 @@ impl Explain for EngineError {
             Self::Ambiguous(_) => "name the task, and with --from the session",
             Self::AmbiguousOwn(_) => "name the task, or with --session the session",
             Self::SessionUnknown => "name it with --session, or set TAKEUP_SESSION",
+            Self::HeldByOther { task_id, .. } => {
+                return Some(format!(
+                    "take it up with `git takeup resume {task_id}`, or name the session that holds it with --session"
+                ));
+            }
             Self::TaskExists { task_id, .. } => {
                 return Some(format!(
                     "take it up with `git takeup resume {task_id}`, or give the new task another title"
@@ -341,6 +365,11 @@ impl Explain for EngineError {
                     "look whether they happened, then say so: `git takeup next {task_id} --looked`"
                 ));
             }
+            Self::RecordsLost(task_id) => {
+                return Some(format!(
+                    "look at its plan and its questions (`git takeup show {task_id}`, `git takeup doctor`), then say so: `git takeup next {task_id} --looked`; checks have to run again"
+                ));
+            }
             Self::NoPlan(_) => {
                 "add one with `git takeup plan add 'COMMAND'`, or finish without proof with --no-checks"
             }
@@ -383,6 +412,7 @@ impl Explain for EngineError {
             | Self::NothingLeft(_)
             | Self::OtherAgent { .. }
             | Self::NoReview(_)
+            | Self::HeldByOther { .. }
             | Self::HeldElsewhere(_) => Exit::Missing,
             Self::Ambiguous(_) | Self::AmbiguousOwn(_) | Self::NeedsConfirmation { .. } => {
                 Exit::Confirm
@@ -410,6 +440,7 @@ impl Explain for EngineError {
             | Self::NotProved { .. }
             | Self::BoundaryUnknown { .. }
             | Self::EffectsUnknown { .. }
+            | Self::RecordsLost(_)
             | Self::NoPlan(_)
             | Self::Incomplete(_)
             | Self::Damaged(_)

@@ -126,7 +126,10 @@ pub fn edit_plan(
 
 /// Refuses to let an agent's session change what another has to prove.
 fn allowed(caller: &Caller, entry: &TaskEntry) -> Result<(), EngineError> {
-    let holder = entry.holder().map(|holder| &holder.session);
+    let holder = entry
+        .holder()
+        .filter(|holder| !holder.status.is_closed())
+        .map(|holder| &holder.session);
     match (&caller.session, holder) {
         (Some(session), Some(holder))
             if session != holder && session.agent != AgentId::person() =>
@@ -157,7 +160,7 @@ pub fn plan_of(
 ) -> Result<(TaskId, Plan, Vec<crate::propose::Proposal>), EngineError> {
     let site = Site::open_used(engine)?;
     let caller = Caller::of(engine, which)?;
-    let task_id = meant(&site, &site.view, &caller, which)?;
+    let task_id = meant(&site, &site.view, &caller.as_reader(), which)?;
     let plan = entry_of(&site.view, &task_id)?.task.plan.clone();
     Ok((task_id, plan, crate::propose::propose(&site.place().root)))
 }

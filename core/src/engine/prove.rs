@@ -69,7 +69,7 @@ pub(super) fn check_views(
 pub(super) fn proofs(engine: &Engine<'_>, entry: &TaskEntry, look: &Look) -> Vec<CheckView> {
     check_views(
         &entry.task.plan,
-        &entry.evidence,
+        entry.counted(),
         look.record.fingerprint.as_ref(),
         engine.settings.count_reported,
     )
@@ -92,6 +92,10 @@ pub struct Evaluation {
     /// Why it is not known whether there are more of them, where that is so; the task is not proved then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boundary_unknown: Option<String>,
+    /// Records of the task may be lost in damage: its plan and its questions have to be looked at, and runs of before do not
+    /// count.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub records_lost: bool,
     /// Calls that may or may not have happened.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub open_effects: Vec<OpenEffect>,
@@ -123,12 +127,14 @@ pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, Engine
         task,
         evidence,
         review_id,
+        records_lost,
     } = committed.value;
     effects::settle_beside(engine, &site, &caller.actor());
     if wrote {
         effects::mirror(engine, &site, &identity, &task);
     }
     let proved = review_id.is_none()
+        && !records_lost
         && look.record.incomplete.is_none()
         && strayed.unknown.is_none()
         && identity.inherited_effects.is_empty()
@@ -141,6 +147,7 @@ pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, Engine
             &evidence,
             review_id.as_deref(),
             look.record.incomplete.as_deref(),
+            records_lost,
             &strayed,
         ),
         identity: IdentityView::of(&identity, &task.title),
@@ -149,6 +156,7 @@ pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, Engine
         proved,
         outside_boundary: strayed.outside,
         boundary_unknown: strayed.unknown,
+        records_lost,
         open_effects: identity.unknown_effects(),
         review_id,
         wrote,
@@ -165,6 +173,7 @@ struct Evaluated {
     task: Task,
     evidence: Vec<CheckView>,
     review_id: Option<String>,
+    records_lost: bool,
 }
 
 #[expect(clippy::too_many_arguments, reason = "the facts of one pure decision")]
@@ -187,6 +196,7 @@ fn evaluated(
         review_id: entry
             .open_review()
             .map(|review| review.review_id.to_string()),
+        records_lost: entry.doubted,
     };
     if found.review_id.is_some() {
         return Ok((None, found));
@@ -198,7 +208,7 @@ fn evaluated(
     let mut changes = Vec::new();
     let outside = strayed.outside.as_slice();
     let event = if outside.is_empty() {
-        if all_fresh(&found.evidence) && strayed.unknown.is_none() {
+        if all_fresh(&found.evidence) && strayed.unknown.is_none() && !entry.doubted {
             Event::EvaluatedProved
         } else {
             Event::EvaluatedUnproved
@@ -250,6 +260,7 @@ fn next_step(
     evidence: &[CheckView],
     review: Option<&str>,
     incomplete: Option<&str>,
+    records_lost: bool,
     strayed: &Strayed,
 ) -> NextView {
     let task = identity.task_id.as_str();
@@ -259,6 +270,9 @@ fn next_step(
     }
     if incomplete.is_some() {
         return NextView::new("look", &["git", "takeup", "fingerprint"]);
+    }
+    if records_lost {
+        return NextView::new("look-at-damage", &["git", "takeup", "show", task]);
     }
     // A call of this program is the one that asks.
     let asks = |effect: &OpenEffect| {
@@ -279,11 +293,11 @@ fn next_step(
         return NextView::new("look", &["git", "takeup", "diff", task]);
     }
     if plan.checks.is_empty() && !plan.no_checks {
-        return NextView::new("plan", &["git", "takeup", "plan", "add", "--task", task]);
+        return NextView::new("plan", &["git", "takeup", "plan", "list", "--task", task]);
     }
     let unproved = evidence.iter().find(|check| check.proof != Proof::Fresh);
     match unproved {
-        Some(check) if check.proof == Proof::Failed => {
+        Some(check) if matches!(check.proof, Proof::Failed | Proof::NoControl) => {
             NextView::new("repair", &["git", "takeup", "show", task])
         }
         Some(check) => {
@@ -326,6 +340,10 @@ pub struct NextStep {
     pub finalized: bool,
     /// Where the checks stand.
     pub evidence: Vec<CheckView>,
+    /// Records of the task may be lost in damage: its plan and its questions have to be looked at, and runs of before do not
+    /// count.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub records_lost: bool,
     /// Calls that may or may not have happened: look before repeating them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub open_effects: Vec<OpenEffect>,
@@ -354,6 +372,7 @@ pub fn next(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineError>
             finalized: true,
             identity: closed.identity,
             evidence: closed.evidence,
+            records_lost: false,
             open_effects: Vec::new(),
             boundary_unknown: None,
             wrote: closed.wrote,
@@ -361,6 +380,7 @@ pub fn next(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineError>
         Err(
             EngineError::NotProved { .. }
             | EngineError::EffectsUnknown { .. }
+            | EngineError::RecordsLost(_)
             | EngineError::OutsideBoundary { .. }
             | EngineError::BoundaryUnknown { .. }
             | EngineError::NoPlan(_)
@@ -374,39 +394,49 @@ pub fn next(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineError>
     }
 }
 
-/// Records that the calls which sessions before left open were looked at: they are no unknown any more. Changes nothing
-/// where there are none.
+/// Records that the calls which sessions before left open were looked at, and what damage may have taken of the task: they are
+/// no unknown any more. Changes nothing where there is neither.
 pub fn looked(engine: &Engine<'_>, which: &Which) -> Result<Vec<OpenEffect>, EngineError> {
     let site = Site::open_used(engine)?;
     let caller = Caller::of(engine, which)?;
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         let identity = select::own_one(&site, &view.state, &caller, which.task.as_deref())?;
-        if identity.inherited_effects.is_empty() {
-            return Ok((None, Vec::new()));
-        }
+        let entry = entry_of(view, &identity.task_id)?;
+        let note = |text: String| Change::Note {
+            task_id: identity.task_id.clone(),
+            note: Note {
+                at,
+                by: caller.actor().session,
+                text,
+            },
+        };
+        let mut changes = Vec::new();
         let mut next = identity.clone();
         let effects = std::mem::take(&mut next.inherited_effects);
-        next.updated_at = at;
-        next.revision += 1;
-        let calls: Vec<String> = effects.iter().map(OpenEffect::to_string).collect();
-        let note = Note {
-            at,
-            by: caller.actor().session,
-            text: format!(
+        if !effects.is_empty() {
+            next.updated_at = at;
+            next.revision += 1;
+            changes.push(Change::Identity {
+                identity: Box::new(next),
+            });
+            let calls: Vec<String> = effects.iter().map(OpenEffect::to_string).collect();
+            changes.push(note(format!(
                 "looked at what may or may not have happened: {}",
                 calls.join("; ")
-            ),
-        };
-        let changes = vec![
-            Change::Identity {
-                identity: Box::new(next),
-            },
-            Change::Note {
-                task_id: identity.task_id.clone(),
-                note,
-            },
-        ];
+            )));
+        }
+        if entry.doubted {
+            changes.push(Change::Task {
+                task: entry.task.clone(),
+            });
+            changes.push(note(
+                "looked at the plan and the questions, of which records may be lost".to_owned(),
+            ));
+        }
+        if changes.is_empty() {
+            return Ok((None, Vec::new()));
+        }
         let transition = Transition {
             at,
             actor: caller.actor(),
@@ -439,10 +469,12 @@ fn look_ahead(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineErro
             &evidence,
             review,
             look.record.incomplete.as_deref(),
+            entry.doubted,
             &strayed,
         )
     };
     Ok(NextStep {
+        records_lost: entry.doubted,
         open_effects: identity.unknown_effects(),
         boundary_unknown: strayed.unknown,
         identity: IdentityView::of(identity, &entry.task.title),

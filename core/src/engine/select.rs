@@ -129,7 +129,11 @@ fn named<'a>(
                 .is_some_and(|process| caller.descends_from(process))
         })
         .collect();
-    let found = if above.is_empty() { open } else { above };
+    let found = match &caller.agent {
+        _ if !above.is_empty() => above,
+        Some(agent) if *agent != AgentId::person() => of_unnamed(agent, open)?,
+        _ => open,
+    };
     let mut sessions: Vec<&SessionRef> = found.iter().map(|identity| &identity.session).collect();
     sessions.sort();
     sessions.dedup();
@@ -145,6 +149,27 @@ fn named<'a>(
         _ => Err(EngineError::AmbiguousOwn(
             found.into_iter().map(choice).collect(),
         )),
+    }
+}
+
+/// Returns what an agent may hold that does not say which session it is, and that no process of a session stands above: what it
+/// began where no process could be told. What others hold it has to take up like everybody.
+fn of_unnamed<'a>(
+    agent: &AgentId,
+    open: Vec<&'a Identity>,
+) -> Result<Vec<&'a Identity>, EngineError> {
+    let held = open.last().copied();
+    let own: Vec<&Identity> = open
+        .into_iter()
+        .filter(|identity| identity.session.agent == *agent && identity.process.is_none())
+        .collect();
+    match held {
+        Some(held) if own.is_empty() => Err(EngineError::HeldByOther {
+            task_id: held.task_id.clone(),
+            holder: held.session.clone(),
+            agent: agent.clone(),
+        }),
+        _ => Ok(own),
     }
 }
 

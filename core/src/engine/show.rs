@@ -86,7 +86,7 @@ fn entry(
     let state = &site.view.state;
     match task {
         None => {
-            let identity = select::own_one(site, state, caller, None)?;
+            let identity = select::own_one(site, state, &caller.as_reader(), None)?;
             state
                 .tasks
                 .get(&identity.task_id)

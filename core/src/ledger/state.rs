@@ -169,9 +169,20 @@ pub struct TaskEntry {
     pub reviews: Vec<Review>,
     /// The number of the last line that changed anything of it.
     pub seq: u64,
+    /// Records of it may be lost in damage, of its plan and its reviews too, until the task is put anew.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub doubted: bool,
+    /// How many of the first runs do not count: damage was met after them, and a later run may be lost in it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub doubted_runs: usize,
 }
 
 impl TaskEntry {
+    /// Returns the runs that count, oldest first: those that no damage came after.
+    pub fn counted(&self) -> &[Evidence] {
+        self.evidence.get(self.doubted_runs..).unwrap_or_default()
+    }
+
     /// Returns the identity of a session.
     pub fn identity(&self, session: &SessionRef) -> Option<&Identity> {
         self.identities
@@ -228,6 +239,14 @@ const fn is_none(number: &u64) -> bool {
     *number == 0
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde wants"
+)]
+const fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
 /// The state that the journal adds up to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -277,11 +296,16 @@ impl State {
         self.tasks.get(task)?.identity(session)
     }
 
-    /// Marks every open identity as one of which a later record may have been lost: damage was met at this point.
+    /// Marks every open identity, and its task, as one of which a later record may have been lost: damage was met at this
+    /// point.
     pub fn doubt(&mut self) {
-        let open = self.tasks.values().flat_map(|entry| &entry.identities);
-        let open = open.filter(|identity| !identity.status.is_closed());
-        self.doubtful.extend(open.map(Doubt::of));
+        for entry in self.tasks.values_mut().filter(|entry| !entry.is_closed()) {
+            let open = entry.identities.iter();
+            let open = open.filter(|identity| !identity.status.is_closed());
+            self.doubtful.extend(open.map(Doubt::of));
+            entry.doubted = true;
+            entry.doubted_runs = entry.evidence.len();
+        }
     }
 
     /// Tells whether a later record of an identity may have been lost.
@@ -335,9 +359,12 @@ impl State {
                         evidence: Vec::new(),
                         reviews: Vec::new(),
                         seq,
+                        doubted: false,
+                        doubted_runs: 0,
                     });
                 entry.task = task.clone();
                 entry.seq = seq;
+                entry.doubted = false;
             }
             Change::Identity { identity } => {
                 self.doubtful.remove(&Doubt::of(identity));
@@ -361,7 +388,9 @@ impl State {
             Change::Evidence { evidence } => {
                 if let Some(entry) = self.touch(seq, &evidence.task_id) {
                     entry.evidence.push((**evidence).clone());
+                    let gone = entry.evidence.len().saturating_sub(Self::EVIDENCE);
                     keep_last(&mut entry.evidence, Self::EVIDENCE);
+                    entry.doubted_runs = entry.doubted_runs.saturating_sub(gone);
                 }
             }
             Change::Review { review } => {

@@ -414,3 +414,124 @@ fn a_planned_check_is_one_line() {
         );
     }
 }
+
+/// Damages the last line of the journal that holds a text: its checksum is wrong then.
+fn damage(scratch: &takeup_tests::Scratch, text: &str) {
+    let path = scratch.repo().join(".git/takeup/journal.jsonl");
+    let journal = std::fs::read_to_string(&path).unwrap();
+    let at = journal.rfind(text).unwrap();
+    let mut bytes = journal.into_bytes();
+    bytes[at] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+}
+
+/// A run, a planned check or a question may be lost in damage: what is left proves nothing until somebody looked.
+#[test]
+fn a_damaged_ledger_proves_nothing() {
+    let scratch = planned("test ! -e .git/broken");
+    let run = ["check", "--session", "s1", "--planned", "1"];
+    scratch.takeup(&run).exits(0);
+    std::fs::write(scratch.repo().join(".git/broken"), "").unwrap();
+    scratch.takeup(&run).exits(1);
+    // The failure is lost, and the pass of before is the last run that can be read.
+    damage(&scratch, "\"kind\":\"exited\"");
+    let next = |more: &[&str]| {
+        let words = [&["next", "--session", "s1", "--json"][..], more].concat();
+        scratch.takeup(&words).exits(0).json()
+    };
+    let step = next(&[]);
+    assert_eq!(step["data"]["nextAction"], "look-at-damage", "{step:#}");
+    assert_eq!(step["data"]["recordsLost"], true);
+    let text = scratch.takeup(&["next", "--session", "s1"]).exits(0).stdout;
+    assert!(
+        text.contains("may be lost") && text.contains("--looked"),
+        "{text}"
+    );
+    fails_with(
+        &scratch
+            .takeup(&["finish", "--session", "s1", "--json"])
+            .exits(1),
+        "records-lost",
+    );
+    scratch.takeup(&["evaluate", "--session", "s1"]).exits(1);
+    // What the session says of its content lifts no doubt of what has to be proved.
+    scratch.takeup(&["save", "--session", "s1"]).exits(0);
+    assert_eq!(next(&[])["data"]["nextAction"], "look-at-damage");
+    let step = next(&["--looked"]);
+    assert_eq!(step["data"]["nextAction"], "check", "{step:#}");
+    assert_eq!(step["data"]["evidence"][0]["proof"], "missing");
+    scratch.takeup(&run).exits(1);
+    std::fs::remove_file(scratch.repo().join(".git/broken")).unwrap();
+    scratch.takeup(&run).exits(0);
+    assert_eq!(next(&[])["data"]["finalized"], true);
+}
+
+#[test]
+fn every_step_that_is_proposed_can_be_run() {
+    let scratch = scratch();
+    scratch.takeup(&["start", "t1", "--session", "s1"]).exits(0);
+    let step = scratch
+        .takeup(&["next", "--session", "s1", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(step["data"]["nextAction"], "plan");
+    let command = step["next"]["command"].as_str().unwrap();
+    let words: Vec<&str> = command.split(' ').skip(2).collect();
+    scratch.takeup(&words).exits(0);
+    // A check that cannot fail is mended, and not run again.
+    let plan = ["plan", "add", "true", "--must-fail", "true", "-s", "s1"];
+    scratch.takeup(&plan).exits(0);
+    scratch
+        .takeup(&["check", "--session", "s1", "--planned", "1"])
+        .exits(0);
+    let step = scratch
+        .takeup(&["next", "--session", "s1", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(step["data"]["nextAction"], "repair", "{step:#}");
+}
+
+/// An agent that does not say which session it is owns nothing of another's.
+#[test]
+fn an_agent_without_a_session_does_not_speak_for_another() {
+    let scratch = scratch();
+    let mut living = std::process::Command::new("sleep")
+        .arg("1000")
+        .spawn()
+        .unwrap();
+    let pid = living.id().to_string();
+    let start = ["start", "t1", "--session", "s1", "--check", "true"];
+    scratch
+        .takeup(&[&start[..], &["--pid", &pid]].concat())
+        .exits(0);
+    scratch
+        .takeup(&["check", "--session", "s1", "--planned", "1"])
+        .exits(0);
+    scratch.write("foreign.txt", "not of s1\n");
+    for words in [
+        &["save", "--json"][..],
+        &["save", "--end", "--json"],
+        &["evaluate", "--json"],
+        &["next", "--json"],
+        &["finish", "--json"],
+        &["check", "--json", "--", "true"],
+        &["plan", "remove", "1", "--json"],
+    ] {
+        let mut cursor = scratch.program_in(&scratch.repo());
+        cursor.args(words).env("TAKEUP_AGENT", "cursor");
+        let ran = takeup_tests::Ran::of(cursor.output().unwrap()).exits(4);
+        fails_with(&ran, "held-by-other");
+    }
+    // Looking is free.
+    let mut cursor = scratch.program_in(&scratch.repo());
+    cursor.arg("show").env("TAKEUP_AGENT", "cursor");
+    takeup_tests::Ran::of(cursor.output().unwrap()).exits(0);
+    let verdict = || {
+        let found = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+        found["data"]["candidates"][0]["verdict"].clone()
+    };
+    assert_eq!(verdict(), "in-use");
+    living.kill().unwrap();
+    living.wait().unwrap();
+    assert_eq!(verdict(), "stale-task");
+}
