@@ -204,8 +204,9 @@ pub(crate) fn check_line(check: &CheckView, now: Time) -> String {
         Proof::Failed => "failed on this content",
         Proof::Outdated => "ran on other content",
         Proof::Unsteady => "the content changed while it ran",
-        Proof::NoControl => "cannot fail, so it proves nothing",
+        Proof::NoControl => "its control did not fail, so it proves nothing",
         Proof::OnlyReported => "only reported",
+        Proof::Elsewhere => "ran in another folder than the top of the work tree",
     };
     format!("{}: {state}{when}", text::as_it_is(&check.command, 120))
 }

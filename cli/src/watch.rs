@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,15 +33,15 @@ impl Seen {
     }
 }
 
-/// Runs a command to its end. With `output_to_stderr` its standard output goes to ours for errors.
-pub(crate) fn run(words: &[OsString], output_to_stderr: bool) -> io::Result<Seen> {
+/// Runs a command to its end in a folder. With `output_to_stderr` its standard output goes to ours for errors.
+pub(crate) fn run(words: &[OsString], folder: &Path, output_to_stderr: bool) -> io::Result<Seen> {
     let Some((program, args)) = words.split_first() else {
         return Ok(not_started("no command was given".to_owned()));
     };
     let tee_stdout = output_to_stderr || !io::stdout().is_terminal();
     let tee_stderr = !io::stderr().is_terminal();
     let mut command = Command::new(program);
-    command.args(args);
+    command.args(args).current_dir(folder);
     command.stdout(if tee_stdout {
         Stdio::piped()
     } else {

@@ -1,4 +1,9 @@
 //! One run of one check. It counts for its own fingerprint and for no other.
+//!
+//! # Limitations
+//! - The content is looked at before the run and after it. A command that changes files and puts them back, or somebody who does
+//!   so while it runs, is not noticed: the run counts for content it did not see all the time.
+//! - What the fingerprint does not name (ignored files, the environment, the network) is no part of what a run counts for.
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +20,10 @@ pub struct Evidence {
     pub by: SessionRef,
     /// The command, as one shell line, masked.
     pub command: String,
+    /// The folder it ran in, relative to the top of the work tree: `.` is the top itself. Absolute where it lies elsewhere, masked.
+    /// None where it is not known: reported, or recorded before folders were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
     /// How it ended.
     pub outcome: Outcome,
     /// When it began.
@@ -39,6 +48,14 @@ pub struct Evidence {
 }
 
 impl Evidence {
+    /// How the top of the work tree is written in [`Evidence::folder`].
+    pub const TOP: &'static str = ".";
+
+    /// Returns the folder it ran in, where that is known to be another one than the top of the work tree.
+    pub fn elsewhere(&self) -> Option<&str> {
+        self.folder.as_deref().filter(|folder| *folder != Self::TOP)
+    }
+
     /// Returns the content it speaks of: known before and after, and the same.
     pub fn content(&self) -> Option<&Fingerprint> {
         match (&self.before, &self.after) {
@@ -74,6 +91,15 @@ impl Outcome {
     pub const fn passed(&self) -> bool {
         matches!(self, Self::Exited { code: 0 })
     }
+
+    /// Tells whether it ran and said no, as a negative control has to. A command that could not be run (126, 127) or that a
+    /// signal ended (128 and its number, where a shell passes it on) says nothing (POSIX, Shell Command Language, 2.8.2).
+    pub const fn said_no(&self) -> bool {
+        match self {
+            Self::Exited { code } => !matches!(code, 0 | 126 | 127 | 129..=192),
+            Self::Signalled { .. } | Self::NotStarted { .. } => false,
+        }
+    }
 }
 
 /// Digest of an output stream.
@@ -94,4 +120,23 @@ pub enum EvidenceSource {
     Observed,
     /// An agent or a person says so.
     Reported,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_ran_says_no() {
+        let exit = |code| Outcome::Exited { code };
+        for code in [1, 2, 77, 125, 128, 193, 255] {
+            assert!(exit(code).said_no(), "{code}");
+        }
+        for code in [0, 126, 127, 130, 137, 143] {
+            assert!(!exit(code).said_no(), "{code}");
+        }
+        let why = String::new();
+        assert!(!Outcome::Signalled { signal: 6 }.said_no());
+        assert!(!Outcome::NotStarted { why }.said_no());
+    }
 }

@@ -3,6 +3,10 @@
 //! The crate knows git, files and processes. It knows no terminal and no agent's format: those live in the `cli` crate
 //! and in the adapter crates. Data takes one way through it: a face calls a function of [`engine`], the engine gathers
 //! facts, a pure rule ([`status::apply`], [`verdict::judge`]) decides, one line is appended to the [`ledger`].
+//!
+//! # Limitations
+//! A run of a check counts for the content that was there before it and after it; what was there in between is not looked at
+//! (see [`evidence`]). The modules name their own limits.
 #[cfg(not(target_os = "linux"))]
 compile_error!("takeup runs on Linux: processes are known from /proc and pidfds");
 

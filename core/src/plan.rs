@@ -157,10 +157,12 @@ pub enum Proof {
     Outdated,
     /// The content changed while it ran, or could not be seen: it speaks of nothing.
     Unsteady,
-    /// Its negative control passed too: it cannot fail, so it proves nothing.
+    /// Its negative control did not fail (it passed too, could not be run, or was killed): the check proves nothing.
     NoControl,
     /// It is only reported, and reports do not count here.
     OnlyReported,
+    /// It ran in another folder than the top of the work tree alone, where its words may mean something else.
+    Elsewhere,
 }
 
 impl Proof {
@@ -174,12 +176,14 @@ impl Proof {
             Self::Unsteady => "unsteady",
             Self::NoControl => "no-control",
             Self::OnlyReported => "only-reported",
+            Self::Elsewhere => "elsewhere",
         }
     }
 }
 
 /// Judges one check by its evidence, oldest first. The last run on the present content decides; where there is none, the
-/// last run says why it does not count.
+/// last run says why it does not count. A run that is known to have been in another folder than the top of the work tree is
+/// none of the planned check: neither its success nor its failure counts.
 ///
 /// `present` is `None` when the look was incomplete: then nothing is fresh.
 pub fn prove<'a>(
@@ -188,13 +192,18 @@ pub fn prove<'a>(
     present: Option<&Fingerprint>,
     count_reported: bool,
 ) -> (Proof, Option<&'a Evidence>) {
+    let of_command =
+        |run: &&Evidence| run.command == check.command && !redact::is_masked(&run.command);
     let mut runs = evidence
         .iter()
-        .filter(|run| run.command == check.command && !redact::is_masked(&run.command))
+        .filter(|run| of_command(run) && run.elsewhere().is_none())
         .rev()
         .peekable();
     let Some(last) = runs.peek().copied() else {
-        return (Proof::Missing, None);
+        return match evidence.iter().rfind(of_command) {
+            Some(run) => (Proof::Elsewhere, Some(run)),
+            None => (Proof::Missing, None),
+        };
     };
     let mut reported = None;
     for run in runs {
@@ -210,7 +219,7 @@ pub fn prove<'a>(
         }
         let controlled = match (&check.must_fail, &run.control) {
             (None, _) => true,
-            (Some(_), Some(control)) => !control.passed(),
+            (Some(_), Some(control)) => control.said_no(),
             (Some(_), None) => false,
         };
         return (
@@ -251,6 +260,7 @@ mod tests {
             task_id: TaskId::new("t").unwrap(),
             by: SessionRef::new(AgentId::person(), SessionId::new("s").unwrap()),
             command: "test".to_owned(),
+            folder: None,
             outcome: Outcome::Exited { code },
             started_at: Time::from_millis(0),
             finished_at: Time::from_millis(1),
@@ -304,6 +314,30 @@ mod tests {
     }
 
     #[test]
+    fn what_ran_in_another_folder_is_no_run_of_the_check() {
+        let check = Check {
+            command: "test".to_owned(),
+            source: "person".to_owned(),
+            must_fail: None,
+        };
+        let present = print('a');
+        let judge = |runs: &[Evidence]| prove(&check, runs, Some(&present), false).0;
+        let at = |folder: &str, code| Evidence {
+            folder: Some(folder.to_owned()),
+            ..run(code, 'a', 'a')
+        };
+        assert_eq!(judge(&[at("sub", 0)]), Proof::Elsewhere);
+        assert_eq!(judge(&[at("sub", 1)]), Proof::Elsewhere);
+        assert_eq!(judge(&[at("/elsewhere", 0)]), Proof::Elsewhere);
+        assert_eq!(judge(&[at(".", 0), at("sub", 1)]), Proof::Fresh);
+        assert_eq!(judge(&[at(".", 1), at("sub", 0)]), Proof::Failed);
+        assert_eq!(judge(&[run(1, 'a', 'a'), at("sub", 0)]), Proof::Failed);
+        assert_eq!(judge(&[run(0, 'b', 'b'), at("sub", 0)]), Proof::Outdated);
+        // Records from before folders were kept count as they did.
+        assert_eq!(judge(&[at("sub", 1), run(0, 'a', 'a')]), Proof::Fresh);
+    }
+
+    #[test]
     fn a_check_that_cannot_fail_proves_nothing() {
         let check = Check {
             command: "test".to_owned(),
@@ -312,35 +346,27 @@ mod tests {
         };
         let present = print('a');
         let with = |control| {
-            [Evidence {
+            let run = Evidence {
                 control,
                 ..run(0, 'a', 'a')
-            }]
+            };
+            prove(&check, &[run], Some(&present), false).0
         };
-        assert_eq!(
-            prove(&check, &with(None), Some(&present), false).0,
-            Proof::NoControl
-        );
-        assert_eq!(
-            prove(
-                &check,
-                &with(Some(Outcome::Exited { code: 0 })),
-                Some(&present),
-                false
-            )
-            .0,
-            Proof::NoControl
-        );
-        assert_eq!(
-            prove(
-                &check,
-                &with(Some(Outcome::Exited { code: 1 })),
-                Some(&present),
-                false
-            )
-            .0,
-            Proof::Fresh
-        );
+        let exit = |code| Some(Outcome::Exited { code });
+        assert_eq!(with(exit(1)), Proof::Fresh);
+        // Who could not be run, or was killed, did not say no.
+        let why = "no such file".to_owned();
+        for control in [
+            None,
+            exit(0),
+            exit(126),
+            exit(127),
+            exit(137),
+            Some(Outcome::Signalled { signal: 9 }),
+            Some(Outcome::NotStarted { why }),
+        ] {
+            assert_eq!(with(control.clone()), Proof::NoControl, "{control:?}");
+        }
     }
 
     /// The judge is the shell: what a program sees whom it is asked to start so.

@@ -1,6 +1,7 @@
 //! Background tasks through the real program, with real processes and a real pseudo-terminal.
 #[cfg(test)]
 mod background {
+    pub(crate) mod checks;
     pub(crate) mod ends;
     pub(crate) mod kit;
     pub(crate) mod output;

@@ -1,12 +1,13 @@
 //! `git takeup check`: runs what the caller asks for, like `time` does, and records it as evidence.
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
-use takeup_core::redact;
 
 use takeup_core::engine::{self, RunReport, Which};
 use takeup_core::error::Exit;
 use takeup_core::evidence::{EvidenceSource, Outcome};
+use takeup_core::ids::TaskId;
 use takeup_core::plan::{Check, Plan};
+use takeup_core::{redact, text};
 
 use super::evidence::EvidenceData;
 use crate::context::Context;
@@ -18,7 +19,7 @@ use crate::watch;
 /// Arguments of `check`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  git takeup check -- cargo test\n  git takeup check --planned 1\n\nThe exit status is the command's own. Standard output that is a terminal stays one, and is then not\ndigested. With --json the command's output goes to standard error."
+    after_help = "Examples:\n  git takeup check -- cargo test\n  git takeup check --planned 1\n\nA planned check runs at the top of the work tree; a command is run in this folder, and is a run of a\nplanned check only if this folder is the top. The exit status is the command's own. Standard output that is a terminal stays one, and is then not\ndigested. With --json the command's output goes to standard error."
 )]
 pub(crate) struct Args {
     /// The task
@@ -28,7 +29,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     session: SessionArgs,
 
-    /// Run the planned check with this number by the shell
+    /// Run the planned check with this number by the shell, at the top of the work tree
     #[arg(long, value_name = "NUMBER", conflicts_with = "command")]
     planned: Option<usize>,
 
@@ -53,18 +54,19 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         agent: args.session.agent,
     };
     let (task_id, plan, _) = engine::plan_of(&engine, &which)?;
-    let (words, line, check) = match args.planned {
-        Some(number) => by_number(&plan, number)?,
-        None => by_words(&plan, args.command),
+    let (chosen, folder) = match args.planned {
+        Some(number) => (by_number(&plan, number)?, engine::top(&engine)?),
+        None => (by_words(&plan, args.command), context.env.cwd.clone()),
     };
     // The plan's own control counts: a caller cannot put another in its place.
-    let must_fail = check
+    let must_fail = chosen
+        .check
         .as_ref()
         .and_then(|check| check.must_fail.clone())
         .or(args.must_fail);
     let before = engine::present(&engine)?;
     let started_at = context.now();
-    let seen = watch::run(&words, context.json).map_err(|error| {
+    let seen = watch::run(&chosen.words, &folder, context.json).map_err(|error| {
         Failure::new(
             "check-failed",
             Exit::No,
@@ -76,7 +78,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     let control = match &must_fail {
         Some(command) if seen.outcome.passed() => {
             let words = ["sh".into(), "-c".into(), OsString::from(command)];
-            Some(watch::run(&words, true).map_or_else(
+            Some(watch::run(&words, &folder, true).map_or_else(
                 |error| Outcome::NotStarted {
                     why: error.to_string(),
                 },
@@ -87,7 +89,8 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     };
     let code = seen.code();
     let report = RunReport {
-        command: line,
+        command: chosen.line,
+        folder: Some(folder),
         outcome: seen.outcome,
         started_at,
         finished_at,
@@ -100,7 +103,9 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     };
     let evidence = engine::add_evidence(&engine, &which, &report)?;
     let content_changed = evidence.content().is_none();
-    let planned = check.is_some();
+    let planned = chosen.check.is_some();
+    let elsewhere = evidence.elsewhere().filter(|_| planned);
+    let in_other_folder = elsewhere.is_some();
     let mut notes = String::new();
     if content_changed {
         notes.push_str(&format!(
@@ -108,28 +113,31 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
             paint(YELLOW, "takeup:")
         ));
     }
-    if let Some(control) = &evidence.control
-        && control.passed()
-    {
+    if let Some(folder) = elsewhere {
         notes.push_str(&format!(
-            "{} the command that has to fail passed too: the check proves nothing\n",
+            "{} {}\n",
+            paint(YELLOW, "takeup:"),
+            not_the_top(folder)
+        ));
+    }
+    if let Some(control) = &evidence.control
+        && !control.said_no()
+    {
+        let how = if control.passed() {
+            "passed too"
+        } else {
+            "could not be run, or was killed, so it did not fail"
+        };
+        notes.push_str(&format!(
+            "{} the command that has to fail {how}: the check proves nothing\n",
             paint(YELLOW, "takeup:")
         ));
     }
     if !planned {
-        let add = shell([
-            "git",
-            "takeup",
-            "plan",
-            "add",
-            "--task",
-            task_id.as_str(),
-            &evidence.command,
-        ]);
         notes.push_str(&format!(
-            "{} not in the plan; add it with {}\n",
+            "{} {}\n",
             paint(DIM, "takeup:"),
-            paint(CYAN, takeup_core::text::one_line(&add, 2_000))
+            not_planned(&task_id, &evidence.command)
         ));
     }
     if notes.is_empty() && std::io::stderr().is_terminal() {
@@ -148,14 +156,20 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     }
     let mut reply = Reply::new(
         format!(
-            "{}: {}",
+            "{}: {}{}",
             evidence.command,
-            if code == 0 { "passed" } else { "failed" }
+            if code == 0 { "passed" } else { "failed" },
+            if in_other_folder {
+                ", and is no run of the planned check: another folder"
+            } else {
+                ""
+            }
         ),
         &EvidenceData {
             evidence,
             planned,
             content_changed,
+            in_other_folder,
         },
     )
     .human("");
@@ -163,10 +177,36 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     Ok(reply)
 }
 
-type Chosen = (Vec<OsString>, String, Option<Check>);
+/// Says that a run is none of the planned check, and why.
+pub(super) fn not_the_top(folder: &str) -> String {
+    format!(
+        "its folder is {}, and a planned check counts at the top of the work tree alone: use --planned, or go there",
+        text::one_line(folder, 300)
+    )
+}
+
+/// Says that the plan does not have a command, and how it gets there.
+pub(super) fn not_planned(task_id: &TaskId, command: &str) -> String {
+    let task = task_id.as_str();
+    let add = shell(["git", "takeup", "plan", "add", "--task", task, command]);
+    format!(
+        "not in the plan; add it with {}",
+        paint(CYAN, text::one_line(&add, 2_000))
+    )
+}
+
+/// What is to be run.
+pub(super) struct Chosen {
+    /// The program and its arguments.
+    pub words: Vec<OsString>,
+    /// The command as one shell line: the plan's own where it is planned.
+    pub line: String,
+    /// The planned check it is.
+    pub check: Option<Check>,
+}
 
 /// Takes a planned check to be run by the shell.
-fn by_number(plan: &Plan, number: usize) -> Result<Chosen, Failure> {
+pub(super) fn by_number(plan: &Plan, number: usize) -> Result<Chosen, Failure> {
     let check = number
         .checked_sub(1)
         .and_then(|index| plan.checks.get(index))
@@ -190,11 +230,11 @@ fn by_number(plan: &Plan, number: usize) -> Result<Chosen, Failure> {
 }
 
 fn by_shell(check: &Check) -> Chosen {
-    (
-        vec!["sh".into(), "-c".into(), check.command.clone().into()],
-        check.command.clone(),
-        Some(check.clone()),
-    )
+    Chosen {
+        words: vec!["sh".into(), "-c".into(), check.command.clone().into()],
+        line: check.command.clone(),
+        check: Some(check.clone()),
+    }
 }
 
 /// Takes the words of the caller, and finds the planned check they are.
@@ -203,11 +243,15 @@ pub(super) fn by_words(plan: &Plan, words: Vec<OsString>) -> Chosen {
         .iter()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    // A planned line given as one word, as it was given to the plan: no program has such a name.
-    if let [line] = &texts[..]
-        && line.contains(char::is_whitespace)
-        && !redact::is_masked(line)
-        && let Some(check) = plan.checks.iter().find(|check| check.command == *line)
+    let given = match &texts[..] {
+        // A planned line given as one word, as it was given to the plan: no program has such a name.
+        [line] if line.contains(char::is_whitespace) => Some(line),
+        // What is done with a planned line.
+        [sh, option, line] if sh == "sh" && option == "-c" => Some(line),
+        _ => None,
+    };
+    if let Some(line) = given.filter(|line| !redact::is_masked(line))
+        && let Some(check) = plan.checks.iter().find(|check| &check.command == line)
     {
         return by_shell(check);
     }
@@ -219,5 +263,5 @@ pub(super) fn by_words(plan: &Plan, words: Vec<OsString>) -> Chosen {
         .find(|check| check.command == line || check.is_run_by(&texts))
         .cloned();
     let line = check.as_ref().map_or(line, |check| check.command.clone());
-    (words, line, check)
+    Chosen { words, line, check }
 }

@@ -49,6 +49,9 @@ pub(crate) struct EvidenceData {
     pub planned: bool,
     /// Whether the content changed while it ran, so that the run speaks of nothing.
     pub content_changed: bool,
+    /// Whether the plan has this command and it ran in another folder than the top of the work tree, so that it is no run of the
+    /// planned check.
+    pub in_other_folder: bool,
 }
 
 pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
@@ -69,6 +72,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     let now = context.now();
     let report = RunReport {
         command,
+        folder: None,
         outcome: Outcome::Exited { code: exit_code },
         started_at: now,
         finished_at: now,
@@ -94,6 +98,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
             evidence,
             planned,
             content_changed: false,
+            in_other_folder: false,
         },
     ))
 }

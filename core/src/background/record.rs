@@ -341,7 +341,7 @@ pub fn exit_status(state: &State) -> Option<i32> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckFor {
-    /// A folder of the repository.
+    /// The folder of the repository it runs in.
     pub root: String,
     /// The check as one shell line, masked.
     pub line: String,

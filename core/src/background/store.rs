@@ -65,7 +65,7 @@ pub enum BackgroundError {
     #[error("no command was given")]
     NoCommand,
     /// The folder the command should run in is not there.
-    #[error("the folder {} is not there", if .0.as_os_str().is_empty() { "this was called in".into() } else { .0.to_string_lossy() })]
+    #[error("{}", no_folder(.0))]
     NoWorkingFolder(PathBuf),
     /// The command could not be started; the task is recorded as failed.
     #[error("the command was not started: {why}")]
@@ -102,6 +102,18 @@ pub enum BackgroundError {
     /// The process belongs to another user.
     #[error("process {0} belongs to another user")]
     ForeignProcess(u32),
+}
+
+fn no_folder(path: &Path) -> String {
+    if path.as_os_str().is_empty() {
+        return "the folder this was called in is not there".to_owned();
+    }
+    let name = path.to_string_lossy();
+    if path.exists() {
+        format!("{name} is no folder")
+    } else {
+        format!("the folder {name} is not there")
+    }
 }
 
 impl Explain for BackgroundError {

@@ -1,9 +1,12 @@
 //! `check`, `evidence`, `evaluate` and `next`: what has to be proved, what was, and the one next step.
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::candidate::IdentityView;
 use super::close::entry_of;
+use super::folder::folder_in;
 use super::start::record;
 use super::stray::Strayed;
 use super::views::NextView;
@@ -497,6 +500,8 @@ pub fn present(engine: &Engine<'_>) -> Result<Option<Fingerprint>, EngineError> 
 pub struct RunReport {
     /// The command as one shell line; masked here.
     pub command: String,
+    /// The folder it ran in, where that is known.
+    pub folder: Option<PathBuf>,
     /// How it ended.
     pub outcome: Outcome,
     /// When it began.
@@ -527,6 +532,8 @@ pub fn add_evidence(
     let caller = Caller::of(engine, which)?;
     let at = engine.clock.now();
     let command = engine.mask(&report.command);
+    let named = |folder: &PathBuf| engine.mask(&folder_in(&site.place().root, folder));
+    let folder = report.folder.as_ref().map(named);
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         let identity = select::own_one(&site, &view.state, &caller, which.task.as_deref())?;
         if identity.status.is_closed() {
@@ -536,6 +543,7 @@ pub fn add_evidence(
             task_id: identity.task_id.clone(),
             by: identity.session.clone(),
             command: command.clone(),
+            folder: folder.clone(),
             outcome: report.outcome.clone(),
             started_at: report.started_at,
             finished_at: report.finished_at,

@@ -233,11 +233,13 @@ fn history(entry: &TaskEntry) -> Vec<LogLine> {
             || "content that changed meanwhile".to_owned(),
             Fingerprint::short,
         );
+        let folder = run.elsewhere();
+        let place = folder.map_or_else(String::new, |folder| format!(", in {folder}"));
         lines.push(line(
             run.finished_at,
             "check",
             &run.by.to_string(),
-            format!("{}: {end}, on {on}", run.command),
+            format!("{}: {end}, on {on}{place}", run.command),
         ));
     }
     for edit in &entry.task.plan.edits {

@@ -163,6 +163,7 @@ fn history() -> Vec<Transition> {
         task_id: task_id.clone(),
         by: session("fox"),
         command: "cargo test".to_owned(),
+        folder: None,
         outcome: Outcome::Exited { code: 0 },
         started_at: at(4),
         finished_at: at(5),

@@ -24,6 +24,17 @@ impl Desk {
         }
     }
 
+    pub(crate) fn in_repository() -> Self {
+        Self {
+            scratch: Scratch::new(PROGRAM),
+        }
+    }
+
+    /// Runs the program in the repository.
+    pub(crate) fn here(&self, words: &[&str]) -> Ran {
+        self.scratch.takeup(words)
+    }
+
     /// Makes a command of the program in the home folder.
     pub(crate) fn program(&self) -> Command {
         self.scratch.program_in(&self.scratch.home())

@@ -5,20 +5,6 @@ use takeup_core::process::Processes as _;
 
 use super::kit::{Desk, until};
 
-impl Desk {
-    fn in_repository() -> Self {
-        Self {
-            scratch: takeup_tests::Scratch::new(super::kit::PROGRAM),
-        }
-    }
-
-    /// Runs the program in the repository.
-    fn here(&self, words: &[&str]) -> takeup_tests::Ran {
-        let mut command = self.scratch.program_in(&self.scratch.repo());
-        takeup_tests::Ran::of(command.args(words).output().unwrap())
-    }
-}
-
 #[test]
 fn a_damaged_record_is_named_by_every_command_that_may_mean_it() {
     let desk = Desk::in_repository();

@@ -83,6 +83,22 @@ fn a_check_that_changes_the_tree_or_fails_or_cannot_fail_proves_nothing() {
         .takeup(&["check", "--session", "s1", "--planned", "1"])
         .exits(0);
     assert_eq!(proof(&scratch), "no-control");
+    // Nor does a control that could not be run, or was killed, show anything.
+    for control in [
+        "./no-such-script.sh",
+        "./a.txt",
+        "kill -KILL $$",
+        "sh -c 'kill -TERM $$'; exit $?",
+    ] {
+        scratch
+            .takeup(&["plan", "add", "true", "--must-fail", control])
+            .exits(0);
+        let ran = scratch
+            .takeup(&["check", "--session", "s1", "--planned", "1"])
+            .exits(0);
+        assert!(ran.stderr.contains("did not fail"), "{}", ran.stderr);
+        assert_eq!(proof(&scratch), "no-control", "{control}");
+    }
     scratch
         .takeup(&["plan", "add", "true", "--must-fail", "false"])
         .exits(0);
@@ -336,6 +352,66 @@ fn a_caller_cannot_replace_the_plans_control() {
         ])
         .exits(0);
     assert_eq!(proof(&scratch), "no-control");
+}
+
+/// What a line means depends on where it runs, so a planned check has one place.
+#[test]
+fn a_planned_check_runs_at_the_top_and_a_run_elsewhere_is_none_of_it() {
+    let scratch = planned("sh t.sh");
+    scratch.write("t.sh", "exit 1\n");
+    scratch.write("sub/t.sh", "exit 0\n");
+    let sub = scratch.repo().join("sub");
+    let check = |folder: &std::path::Path, words: &[&str], exit| {
+        let words = [&["check", "--session", "s1", "--json"], words].concat();
+        scratch.takeup_in(folder, &words).exits(exit).json()
+    };
+    // It passes there, and is no proof.
+    let answer = check(&sub, &["--", "sh", "t.sh"], 0);
+    assert_eq!(answer["data"]["planned"], true, "{answer}");
+    assert_eq!(answer["data"]["inOtherFolder"], true, "{answer}");
+    assert_eq!(answer["data"]["evidence"]["folder"], "sub");
+    assert_eq!(proof(&scratch), "elsewhere");
+    let words = ["check", "--session", "s1", "--", "sh", "t.sh"];
+    let said = scratch.takeup_in(&sub, &words).exits(0).stderr;
+    assert!(said.contains("its folder is sub"), "{said}");
+    fails_with(
+        &scratch
+            .takeup(&["finish", "--session", "s1", "--json"])
+            .exits(1),
+        "not-proved",
+    );
+    let log = scratch.takeup(&["log", "t1"]).exits(0).stdout;
+    assert!(log.contains(", in sub"), "{log}");
+    // By its number it runs at the top, wherever that is said.
+    let answer = check(&sub, &["--planned", "1"], 1);
+    assert_eq!(answer["data"]["inOtherFolder"], false, "{answer}");
+    assert_eq!(answer["data"]["evidence"]["folder"], ".");
+    assert_eq!(proof(&scratch), "failed");
+    // Neither does a failure elsewhere count.
+    scratch.write("t.sh", "exit 0\n");
+    scratch.write("sub/t.sh", "exit 1\n");
+    check(&sub, &["--planned", "1"], 0);
+    check(&sub, &["--", "sh", "t.sh"], 1);
+    assert_eq!(proof(&scratch), "fresh");
+}
+
+/// A link to the top is the top; a control runs where its check does.
+#[test]
+fn the_top_is_a_place_and_no_name() {
+    let scratch = planned("test -f a.txt");
+    scratch.write("sub/b.txt", "");
+    let plan = ["plan", "add", "test -f a.txt", "--must-fail", "test -f sub"];
+    scratch.takeup(&plan).exits(0);
+    std::os::unix::fs::symlink(scratch.repo(), scratch.path().join("link")).unwrap();
+    let words = ["check", "--session", "s1", "--planned", "1"];
+    scratch
+        .takeup_in(&scratch.repo().join("sub"), &words)
+        .exits(0);
+    let line = ["check", "--session", "s1", "--", "test", "-f", "a.txt"];
+    scratch
+        .takeup_in(&scratch.path().join("link"), &line)
+        .exits(0);
+    assert_eq!(proof(&scratch), "fresh");
 }
 
 /// A planned line is one word of the plan; given to `check` as one word, too, it is that line.

@@ -1,17 +1,19 @@
 //! `bg run --check`: what is looked at before the start, and what is recorded at the end.
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use takeup_core::background::{CheckEnd, CheckFor, Stream};
+use schemars::JsonSchema;
+use serde::Serialize;
+use takeup_core::background::{BackgroundError, CheckEnd, CheckFor, Stream};
 use takeup_core::engine::{self, RunReport, Which};
 use takeup_core::env::Env;
 use takeup_core::error::Exit;
-use takeup_core::evidence::{EvidenceSource, Outcome};
+use takeup_core::evidence::{Evidence, EvidenceSource, Outcome};
 use takeup_core::ids::{SessionRef, TaskId};
 use takeup_core::paths;
 
-use crate::commands::check::by_words;
+use crate::commands::check::{by_number, by_words, not_planned, not_the_top};
 use crate::context::Context;
 use crate::printer;
 use crate::reply::Failure;
@@ -31,25 +33,93 @@ fn context_in(folder: &Path) -> Context {
     Context::of(env, true, true)
 }
 
+/// The answer of `bg run` on the check it runs.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CheckData {
+    /// The check as one shell line, masked.
+    pub command: String,
+    /// Whether the plan has this command.
+    pub planned: bool,
+    /// Whether the plan has this command and it runs in another folder than the top of the work tree, so that it is no run of the
+    /// planned check.
+    pub in_other_folder: bool,
+}
+
+/// What is run for a check.
+pub(super) struct Prepared {
+    /// The task it is for.
+    pub task: TaskId,
+    /// What is recorded with the background task.
+    pub check: CheckFor,
+    /// The program and its arguments.
+    pub words: Vec<OsString>,
+    /// The folder it runs in.
+    pub folder: PathBuf,
+    /// What is said of it.
+    pub data: CheckData,
+    /// What is told to people.
+    pub note: Option<String>,
+}
+
+/// What is to be run for a check.
+pub(super) enum Wanted {
+    /// A command, in the folder that is given.
+    Words(Vec<OsString>),
+    /// The planned check of this number, at the top of the work tree.
+    Planned(usize),
+}
+
 /// Looks at the content before the start, and finds the task and its check.
 pub(super) fn prepare(
     task: Option<TaskId>,
     session: Option<&SessionRef>,
-    command: &[OsString],
+    wanted: Wanted,
     cwd: &Path,
-) -> Result<(TaskId, CheckFor), Failure> {
-    let context = context_in(cwd);
+) -> Result<Prepared, Failure> {
+    if !cwd.is_dir() {
+        return Err(BackgroundError::NoWorkingFolder(cwd.to_path_buf()).into());
+    }
+    // Where it runs is said by its real name: a link may lead elsewhere when it ends.
+    let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_path_buf());
+    let context = context_in(&cwd);
     let engine = context.engine();
-    let (task_id, plan, _) = engine::plan_of(&engine, &which(task.as_ref(), session))?;
-    let (_, line, check) = by_words(&plan, command.to_vec());
+    let (task, plan, _) = engine::plan_of(&engine, &which(task.as_ref(), session))?;
+    let top = engine::top(&engine)?;
+    let (chosen, folder) = match wanted {
+        Wanted::Words(words) => (by_words(&plan, words), cwd),
+        Wanted::Planned(number) => (by_number(&plan, number)?, top.clone()),
+    };
     let before = engine::present(&engine)?;
+    let command = context.masker().text(&chosen.line).text;
+    let named = engine::folder_in(&top, &folder);
+    let planned = chosen.check.is_some();
+    let in_other_folder = planned && named != Evidence::TOP;
+    let note = if in_other_folder {
+        Some(not_the_top(&context.masker().text(&named).text))
+    } else if planned {
+        None
+    } else {
+        Some(not_planned(&task, &command))
+    };
     let check = CheckFor {
-        root: paths::text_of_path(cwd),
-        line: context.masker().text(&line).text,
-        must_fail: check.and_then(|check| check.must_fail),
+        root: paths::text_of_path(&folder),
+        line: command.clone(),
+        must_fail: chosen.check.and_then(|check| check.must_fail),
         before,
     };
-    Ok((task_id, check))
+    Ok(Prepared {
+        task,
+        check,
+        words: chosen.words,
+        folder,
+        data: CheckData {
+            command,
+            planned,
+            in_other_folder,
+        },
+        note,
+    })
 }
 
 /// Records the end that standard input describes. Started by the supervisor.
@@ -78,6 +148,7 @@ fn record() -> Result<(), Failure> {
         .map(|line| control(&line, &folder));
     let report = RunReport {
         command: check.line,
+        folder: Some(folder),
         outcome,
         started_at: end.started_at,
         finished_at: end.ended_at,

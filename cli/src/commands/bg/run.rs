@@ -10,6 +10,7 @@ use takeup_core::engine::{self, Which};
 use takeup_core::error::Exit;
 use takeup_core::ids::TaskId;
 
+use super::check::{CheckData, Wanted};
 use super::view::TaskData;
 use super::{Lender, check, follow, session, settle, store, units};
 use crate::context::Context;
@@ -19,7 +20,7 @@ use crate::reply::{Failure, Next, Reply};
 /// Arguments of `bg run`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  git takeup bg run -- cargo test\n  git takeup bg run --name server --ready port:8080 -- ./serve\n  git takeup bg run --timeout 10m -- sh -c 'make && make check'"
+    after_help = "Examples:\n  git takeup bg run -- cargo test\n  git takeup bg run --name server --ready port:8080 -- ./serve\n  git takeup bg run --timeout 10m -- sh -c 'make && make check'\n  git takeup bg run --planned 1"
 )]
 pub(crate) struct Args {
     /// A name for it; one is made where none is given
@@ -41,6 +42,10 @@ pub(crate) struct Args {
     /// Record its end as evidence for the task, as `git takeup check` does
     #[arg(long)]
     check: bool,
+
+    /// Run the planned check with this number by the shell, at the top of the work tree, and record its end as evidence
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["command", "cwd"])]
+    planned: Option<usize>,
 
     /// Write the end into its output too
     #[arg(long)]
@@ -66,7 +71,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = units::some_duration)]
     cpu_time: Option<Duration>,
 
-    /// The most output that is kept; the middle goes first
+    /// The most output that is kept, 64K at least; the middle goes first
     #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "64M")]
     output_cap: u64,
 
@@ -79,7 +84,11 @@ pub(crate) struct Args {
     exit_code: bool,
 
     /// The command and its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(
+        last = true,
+        value_name = "COMMAND",
+        required_unless_present = "planned"
+    )]
     command: Vec<OsString>,
 }
 
@@ -89,6 +98,9 @@ pub(crate) struct Args {
 pub(crate) struct RunData {
     /// The task.
     task: TaskData,
+    /// The check it is run for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    check: Option<CheckData>,
     /// It is ready; absent where nobody asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     ready: Option<bool>,
@@ -114,11 +126,22 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         };
         engine::plan_of(&context.engine(), &which)?;
     }
-    let (task, check) = if args.check {
-        let (task, check) = check::prepare(args.task, caller.as_ref(), &args.command, &cwd)?;
-        (Some(task), Some(check))
-    } else {
-        (args.task, None)
+    let wanted = match args.planned {
+        Some(number) => Some(Wanted::Planned(number)),
+        None => args.check.then(|| Wanted::Words(args.command.clone())),
+    };
+    let prepared = wanted
+        .map(|wanted| check::prepare(args.task.clone(), caller.as_ref(), wanted, &cwd))
+        .transpose()?;
+    let mut data = None;
+    let mut note = None;
+    let (task, check, command, cwd) = match prepared {
+        Some(prepared) => {
+            (data, note) = (Some(prepared.data), prepared.note);
+            let (task, check) = (Some(prepared.task), Some(prepared.check));
+            (task, check, prepared.words, prepared.folder)
+        }
+        None => (args.task, None, args.command, cwd),
     };
     let request = Request {
         name: args.name.filter(|name| !name.trim().is_empty()),
@@ -131,7 +154,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         output_cap: args.output_cap,
         notify: args.notify,
         readiness: args.ready.clone(),
-        ..Request::new(args.command, cwd)
+        ..Request::new(command, cwd)
     };
     let lender = Lender::new(context);
     let host = lender.host(context);
@@ -184,6 +207,9 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     for warning in &warnings {
         human.push_str(&format!("{} {warning}\n", paint(YELLOW, "warning:")));
     }
+    if let Some(note) = &note {
+        human.push_str(&format!("{} {note}\n", paint(YELLOW, "note:")));
+    }
     if !removed.is_empty() {
         human.push_str(&format!(
             "{} {} old tasks that were over are gone (`git takeup bg clean --help`)\n",
@@ -211,6 +237,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     };
     let data = RunData {
         task,
+        check: data,
         ready,
         warnings,
         watched_again,

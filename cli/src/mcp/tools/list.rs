@@ -178,7 +178,7 @@ static TOOLS: &[Tool] = &[
     Tool {
         name: "takeup_check_plan",
         title: "What has to be proved",
-        description: "Shows or changes the plan: the commands that have to pass before the task is finished. Runs none of them; run one with `git takeup check -- COMMAND` in a shell, which records it as evidence.",
+        description: "Shows or changes the plan: the commands that have to pass before the task is finished. Runs none of them; run one with `git takeup check --planned NUMBER` in a shell, which records it as evidence.",
         marks: Marks::Repeatable,
         input: input::<CheckPlan>,
         output: output::<PlanData>,
