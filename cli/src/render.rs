@@ -230,7 +230,8 @@ pub(crate) fn changed(changes: &Changes, most: usize) -> String {
             own if own == changes.paths.len() => "all of them the task's own".to_owned(),
             own => format!("{own} of them the task's own"),
         };
-        let said = format!("{} paths, {own}", changes.paths.len());
+        let known = changes.incomplete.as_ref().map_or("", |_| " known");
+        let said = format!("{} paths{known}, {own}", changes.paths.len());
         out.push_str(&field("  changed", COLUMN, &said));
     }
     for (number, path) in changes.paths.iter().take(most).enumerate() {
@@ -280,7 +281,7 @@ pub(crate) fn changed(changes: &Changes, most: usize) -> String {
         out.push_str(&field("", COLUMN, &format!("and {more} more")));
     }
     if let Some(why) = &changes.incomplete {
-        out.push_str(&field("  not whole", COLUMN, why));
+        out.push_str(&field("  unknown", COLUMN, &text::one_line(why, 2_000)));
     }
     out
 }

@@ -51,6 +51,7 @@ mod loose;
 mod nested;
 mod options;
 mod program;
+mod reach;
 mod record;
 mod scan;
 
@@ -58,6 +59,7 @@ pub use error::FingerprintError;
 pub use look::look;
 pub use options::{Options, Progress, RUNTIME_FOLDERS};
 pub use program::ALLOW_PROGRAMS;
+pub use reach::Reach;
 pub use record::{
     Counters, DEFINITION, Deviation, DeviationKind, Look, Method, Provenance, ProvenanceEvent,
     Submodule, TreeRecord,

@@ -55,11 +55,18 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     let summary = if view.equal {
         format!("task {}: the content is what was left", view.task_id)
     } else {
-        format!(
-            "task {}: {} changed since it was left",
-            view.task_id,
-            text::count(view.changes.paths.len(), "path", "paths")
-        )
+        let paths = text::count(view.changes.paths.len(), "path", "paths");
+        match (&view.changes.incomplete, view.changes.paths.len()) {
+            (None, _) => format!("task {}: {paths} changed since it was left", view.task_id),
+            (Some(_), 0) => format!(
+                "task {}: the content is not what was left; which paths changed is not known",
+                view.task_id
+            ),
+            (Some(_), _) => format!(
+                "task {}: {paths} changed since it was left, perhaps more",
+                view.task_id
+            ),
+        }
     };
     if args.name_only && args.nul && !context.json {
         let mut bytes = Vec::new();

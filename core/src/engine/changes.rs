@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::Engine;
 use crate::boundary::Boundary;
-use crate::fingerprint::{Deviation, DeviationKind, TreeRecord};
+use crate::fingerprint::{Deviation, DeviationKind, Reach, TreeRecord};
 use crate::ids::{Oid, SessionRef};
-use crate::paths::path_of_text;
+use crate::paths::{bytes_of_text, path_of_text};
 use crate::repository::{ChangedPath, CommitLine, Git, PathChange};
 
 /// How many paths and commits are listed.
@@ -212,7 +212,8 @@ impl Changes {
 }
 
 /// Lists what differs between two looks at one work tree, the later of them a look at `root`. Starts no scan: both records
-/// carry what is needed, and git is asked only what the commits between changed.
+/// carry what is needed, and git is asked only what the commits between changed. A path of which one side tells nothing, since
+/// its list was cut before it, is not listed: what is not known is no change.
 pub(super) fn between(
     git: &dyn Git,
     root: &Path,
@@ -235,6 +236,7 @@ pub(super) fn between_most(
     let mut changes = Changes::default();
     let mut incomplete = Vec::new();
     let (mut before, mut after) = (BTreeMap::new(), BTreeMap::new());
+    let mut commits = Reach::WHOLE;
     if left.head != there.head {
         let compared = git
             .changed_paths(left.head.as_ref(), there.head.as_ref(), most)
@@ -245,7 +247,12 @@ pub(super) fn between_most(
         match compared {
             Ok((forth, back)) => {
                 if forth.more || back.more {
-                    incomplete.push("the commits changed more paths than are listed".to_owned());
+                    // Both hold the same paths: each names one side of them.
+                    commits = Reach::until(forth.items.last().map(|last| last.path.as_str()));
+                    incomplete.push(format!(
+                        "the commits since changed more than {most} paths{}",
+                        not_compared([&commits])
+                    ));
                 }
                 after.extend(
                     forth
@@ -259,9 +266,12 @@ pub(super) fn between_most(
                         .map(|changed| (changed.path.clone(), Held::of_side(&changed))),
                 );
             }
-            Err(error) => incomplete.push(format!(
-                "the commit it was left on cannot be compared: {error}"
-            )),
+            Err(error) => {
+                commits = Reach::NOTHING;
+                incomplete.push(format!(
+                    "the commit it was left on cannot be compared: {error}"
+                ));
+            }
         }
         if let Some(new) = &there.head {
             match git.commits_between(left.head.as_ref(), new, MOST_COMMITS) {
@@ -272,10 +282,12 @@ pub(super) fn between_most(
             }
         }
     }
+    let reaches = [Reach::of(left), Reach::of(there)];
     if left.deviations_left_out > 0 || there.deviations_left_out > 0 {
         incomplete.push(format!(
-            "more than {} paths differ from HEAD",
-            TreeRecord::DEVIATIONS
+            "more than {} paths differ from HEAD{}",
+            TreeRecord::DEVIATIONS,
+            not_compared(&reaches)
         ));
     }
     let old: BTreeMap<&str, &Deviation> = left
@@ -304,18 +316,29 @@ pub(super) fn between_most(
     };
     let nested_differs = beyond(left) != beyond(there);
     for name in names {
-        let held = |deviations: &BTreeMap<&str, &Deviation>, side: &BTreeMap<String, Held>| {
-            deviations
-                .get(name)
-                .map(|found| Held::of_deviation(found))
-                .or_else(|| side.get(name).cloned())
-                .unwrap_or(Held::AsHead)
-        };
-        let (was, is) = (held(&old, &before), held(&new, &after));
         let nested = [old.get(name), new.get(name)]
             .into_iter()
             .flatten()
             .any(|found| found.kind == DeviationKind::Nested);
+        let held = |deviations: &BTreeMap<&str, &Deviation>,
+                    side: &BTreeMap<String, Held>,
+                    reach: &Reach| {
+            if let Some(found) = deviations.get(name) {
+                return Some(Held::of_deviation(found));
+            }
+            if !reach.covers(name) || (nested && *reach != Reach::WHOLE) {
+                return None;
+            }
+            let by_commits = side.get(name).cloned();
+            by_commits.or_else(|| commits.covers(name).then_some(Held::AsHead))
+        };
+        let [reach_left, reach_there] = &reaches;
+        let (Some(was), Some(is)) = (
+            held(&old, &before, reach_left),
+            held(&new, &after, reach_there),
+        ) else {
+            continue;
+        };
         if was == is && !(nested && nested_differs) {
             continue;
         }
@@ -365,6 +388,15 @@ pub(super) fn between_most(
         changes.incomplete = Some(incomplete.join("; "));
     }
     changes
+}
+
+/// Says from where on the paths are not compared.
+fn not_compared<'a>(reaches: impl IntoIterator<Item = &'a Reach>) -> String {
+    let ends = reaches.into_iter().filter_map(Reach::end);
+    let first = ends.min_by_key(|end| bytes_of_text(end));
+    first.map_or_else(String::new, |end| {
+        format!("; of those that come after {end:?} not all are compared")
+    })
 }
 
 /// Names the submodules that are checked out on one side only, where the tree says nothing of it.

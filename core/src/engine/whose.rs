@@ -1,6 +1,6 @@
 //! Whose record is the first that has a changed path as it is now.
 use super::Changes;
-use crate::fingerprint::{Deviation, DeviationKind};
+use crate::fingerprint::{Deviation, DeviationKind, Reach};
 use crate::identity::Recorded;
 use crate::ids::{SessionRef, WorktreeId};
 use crate::ledger::State;
@@ -36,6 +36,10 @@ pub(super) fn name(
         })
         .collect();
     records.sort_by_key(|(_, latest)| latest.provenance.at);
+    let records: Vec<_> = records
+        .into_iter()
+        .map(|(session, latest)| (session, latest, Reach::of(&latest.tree)))
+        .collect();
     for changed in &mut changes.paths {
         let has_it = |found: &Deviation| {
             found.path == changed.path
@@ -43,9 +47,16 @@ pub(super) fn name(
                 && found.oid == changed.there
                 && (changed.there.is_some() || found.kind == DeviationKind::Deleted)
         };
+        // Where the list of an earlier record was cut before the path, that one may have had it first.
         let first = records
             .iter()
-            .find(|(_, latest)| latest.tree.deviations.iter().any(has_it));
-        changed.by = first.map(|(session, _)| (*session).clone());
+            .map(|(session, latest, reach)| {
+                let has_it = latest.tree.deviations.iter().any(has_it);
+                (session, has_it, reach)
+            })
+            .find(|(_, has_it, reach)| *has_it || !reach.covers(&changed.path));
+        changed.by = first
+            .filter(|(_, has_it, _)| *has_it)
+            .map(|(session, _, _)| (**session).clone());
     }
 }

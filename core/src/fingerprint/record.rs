@@ -38,7 +38,8 @@ pub struct TreeRecord {
     /// The stash's tip.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stash: Option<Oid>,
-    /// Paths that differ from HEAD, sorted by path, at most [`TreeRecord::DEVIATIONS`].
+    /// Paths that differ from HEAD, sorted by path, at most [`TreeRecord::DEVIATIONS`]: the first by their bytes, and those in
+    /// repositories inside as far as there is room after all others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deviations: Vec<Deviation>,
     /// How many deviations there were beyond those kept.

@@ -192,3 +192,105 @@ fn a_hand_over_carries_what_was_asked_with_its_lines() {
         "{hint}"
     );
 }
+
+/// Demands that no change is claimed but those named, and that the list is said not to be whole.
+fn claims_no_more(diff: &Value, changes: &[(&str, &str)]) {
+    let paths = diff["data"]["changes"]["paths"].as_array().unwrap();
+    let claimed: Vec<(&str, &str)> = paths
+        .iter()
+        .map(|path| {
+            (
+                path["path"].as_str().unwrap(),
+                path["verb"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        claimed, changes,
+        "{}",
+        diff["data"]["changes"]["incomplete"]
+    );
+    assert_ne!(diff["data"]["changes"]["incomplete"], Value::Null);
+}
+
+#[test]
+fn what_fell_off_a_cut_list_is_not_said_to_be_gone() {
+    let scratch = scratch();
+    scratch.git(&["init", "-q", "inner"]);
+    scratch.git(&["-C", "inner", "commit", "-q", "--allow-empty", "-m", "x"]);
+    for number in 1..=1_100 {
+        scratch.write(&format!("f{number:04}"), "x\n");
+    }
+    scratch.write("inner/mine", "x\n");
+    scratch
+        .takeup(&["start", "t1", "--session", "s1", "--no-checks"])
+        .exits(0);
+    scratch.write("a0", "a\n");
+    scratch.write("f0500b", "b\n");
+    std::fs::remove_file(scratch.repo().join("f0003")).unwrap();
+    // Beyond what either list holds.
+    std::fs::remove_file(scratch.repo().join("f1099")).unwrap();
+    let known = [("a0", "added"), ("f0003", "deleted"), ("f0500b", "added")];
+    claims_no_more(&diff(&scratch), &known);
+    let text = scratch.takeup(&["diff", "t1"]).exits(1).stdout;
+    for words in [
+        "3 paths changed since it was left, perhaps more",
+        "3 paths known",
+        "\"f0999\" not all are compared",
+    ] {
+        assert!(text.contains(words), "{words} is not in {text}");
+    }
+    let found = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    let listed = &candidate(&found, "t1", "s1")["changes"];
+    assert_eq!(listed["paths"].as_array().unwrap().len(), 3, "{listed:#}");
+    let document = scratch.takeup(&["handover", "t1"]).exits(0).stdout;
+    assert_eq!(document.matches(": deleted").count(), 1, "{document}");
+    assert!(document.contains("this list is not whole"), "{document}");
+}
+
+#[test]
+fn what_a_great_commit_took_in_is_not_said_to_be_gone() {
+    let scratch = scratch();
+    scratch.write("z", "mine\n");
+    left_untracked(&scratch);
+    for number in 1..=1_100 {
+        scratch.write(&format!("f{number:04}"), "x\n");
+    }
+    scratch.git(&["add", "-A"]);
+    scratch.git(&["commit", "-q", "-m", "all"]);
+    scratch.write("a.txt", "two\n");
+    let found = diff(&scratch);
+    let paths = found["data"]["changes"]["paths"].as_array().unwrap();
+    assert!(paths.iter().all(|path| path["path"] != "z"), "{paths:#?}");
+    assert_eq!(path(&found, "a.txt")["verb"], "modified");
+    assert_eq!(paths.len(), 1_001);
+    assert!(
+        found["summary"].as_str().unwrap().ends_with("perhaps more"),
+        "{found:#}"
+    );
+}
+
+/// As [`left_with`], and commits nothing.
+fn left_untracked(scratch: &Scratch) {
+    scratch
+        .takeup(&["start", "t1", "--session", "s1", "--no-checks"])
+        .exits(0);
+    scratch.takeup(&["save", "--session", "s1"]).exits(0);
+}
+
+#[test]
+fn without_the_commit_it_was_left_on_no_path_is_said_to_be_gone() {
+    let scratch = scratch();
+    scratch.write("z", "mine\n");
+    left_untracked(&scratch);
+    scratch.git(&["add", "z"]);
+    scratch.git(&["commit", "-q", "--amend", "-m", "other"]);
+    scratch.git(&["reflog", "expire", "--expire=now", "--all"]);
+    scratch.git(&["gc", "-q", "--prune=now"]);
+    scratch.write("b", "new\n");
+    let found = diff(&scratch);
+    claims_no_more(&found, &[]);
+    let text = scratch.takeup(&["diff", "t1"]).exits(1).stdout;
+    assert!(text.contains("which paths changed is not known"), "{text}");
+    assert!(text.contains("cannot be compared"), "{text}");
+}
