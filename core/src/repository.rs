@@ -50,6 +50,7 @@ use crate::error::{Exit, Explain};
 use crate::files::FileError;
 use crate::ids::Oid;
 use crate::issue::{Issue, IssueKind};
+use crate::verdict::Sharing;
 
 /// A work tree and its git folders. All paths are real paths (links resolved).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,13 +139,15 @@ pub enum RepositoryError {
         /// The work tree.
         root: PathBuf,
     },
-    /// The folder is a copy of a linked work tree and shares that one's git folder.
+    /// The folder is no copy: it shares the git folder of another one, and so the records.
     #[error("{} shares its git folder with {}", root.display(), other.display())]
     SharedGitDir {
         /// This folder.
         root: PathBuf,
-        /// The work tree the git folder belongs to.
+        /// The other work tree.
         other: PathBuf,
+        /// Why.
+        sharing: Sharing,
     },
     /// Reading or writing failed.
     #[error(transparent)]
@@ -229,9 +232,14 @@ impl Explain for RepositoryError {
             )),
             Self::DamagedToken(_) => Some("run: git takeup doctor".to_owned()),
             Self::NotInitialised { .. } => Some("run: git takeup init".to_owned()),
-            Self::SharedGitDir { .. } => Some(
-                "this is a copy of a linked work tree; make a real one with: git worktree add"
-                    .to_owned(),
+            Self::SharedGitDir { sharing, .. } => Some(
+                match sharing {
+                    Sharing::Link => "this is a copy of a folder whose `.git` is a file; make a work tree of its own with: git worktree add",
+                    Sharing::Setting => "the setting core.worktree makes this folder the work tree; where it is that for good: git takeup init --moved",
+                    Sharing::Environment => "GIT_DIR and GIT_WORK_TREE make this folder the work tree; where it is that for good: git takeup init --moved",
+                    Sharing::Named => "a setting or the environment made the other one the work tree; to tie what was left there to this folder: git takeup init --moved",
+                }
+                .to_owned(),
             ),
             Self::File(error) => error.hint(),
         }

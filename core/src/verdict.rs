@@ -1,9 +1,13 @@
 //! The one answer: may this task be taken up here and now? A pure rule over facts, with reasons.
+mod place;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::place::misplaced;
+use self::place::place;
+pub use self::place::{Sharing, Whereabouts};
 use crate::ids::{Oid, ReviewId, SessionRef};
-use crate::paths::shell_word_of_text;
 use crate::process::Liveness;
 use crate::status::Status;
 use crate::time::Time;
@@ -48,48 +52,6 @@ impl Verdict {
             Self::InUse => "in-use",
             Self::NotResumable => "not-resumable",
             Self::MismatchedRepository => "mismatched-repository",
-        }
-    }
-}
-
-/// How the present place relates to the recorded one (`docs/formats/place.md`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Whereabouts {
-    /// The same repository and work tree, where it was.
-    Same,
-    /// The same tokens at another path, and the old place is gone.
-    Relocated,
-    /// The same tokens, but another folder, and the old place still exists.
-    Copied,
-    /// The same tokens, but another folder, and nothing of the old place is at its path any more: the original was removed,
-    /// or moved elsewhere.
-    CopyOfGone,
-    /// The repository is the same; the work tree it was in is another one, which still exists.
-    OtherWorktree,
-    /// The repository is the same; the work tree it was in is not there at present, and git keeps it: it is locked
-    /// (git-worktree(1), `lock`), as one on a portable disk is.
-    WorktreeAway,
-    /// The repository is the same; the work tree it was in stands where git knows it, and its link to the repository leads
-    /// nowhere, as after the repository was moved.
-    WorktreeUnlinked,
-    /// The repository is the same; the work tree it was in is gone.
-    WorktreeGone,
-    /// Another repository.
-    OtherRepository,
-}
-
-impl Whereabouts {
-    /// Tells whether the present content is compared with what was left: a moved or copied tree is the one that was left, another
-    /// one is not.
-    pub const fn is_compared(self) -> bool {
-        match self {
-            Self::Same | Self::Relocated | Self::Copied | Self::CopyOfGone => true,
-            Self::OtherWorktree
-            | Self::WorktreeAway
-            | Self::WorktreeUnlinked
-            | Self::WorktreeGone
-            | Self::OtherRepository => false,
         }
     }
 }
@@ -293,72 +255,6 @@ pub fn judge(facts: &Facts) -> Judgement {
     let mut reasons: Vec<Reason> = found.into_iter().map(|(_, reason)| reason).collect();
     reasons.extend(side(facts));
     Judgement { verdict, reasons }
-}
-
-/// Judges by the place alone, left in the work tree `root`; `None` at the same place.
-pub(crate) fn misplaced(whereabouts: Whereabouts, root: &str) -> Option<Judgement> {
-    place(whereabouts, root).map(|(verdict, reason)| Judgement {
-        verdict,
-        reasons: vec![reason],
-    })
-}
-
-fn place(whereabouts: Whereabouts, root: &str) -> Option<(Verdict, Reason)> {
-    let at = if root.is_empty() {
-        String::new()
-    } else {
-        format!(" ({root})")
-    };
-    let (code, message) = match whereabouts {
-        Whereabouts::Same => return None,
-        Whereabouts::OtherRepository => (
-            ReasonCode::OtherRepository,
-            format!("it belongs to another repository{at}"),
-        ),
-        Whereabouts::OtherWorktree => (
-            ReasonCode::OtherWorktree,
-            format!("it belongs to another work tree of this repository{at}; take it up there"),
-        ),
-        Whereabouts::WorktreeAway => (
-            ReasonCode::OtherWorktree,
-            format!(
-                "the work tree it was left in{at} is not there at present, and git keeps it: take it up there when it is back"
-            ),
-        ),
-        Whereabouts::WorktreeUnlinked => (
-            ReasonCode::OtherWorktree,
-            format!(
-                "the link of the work tree it was left in{at} to this repository is broken, as after a move of the repository; \
-                 mend it with `git worktree repair {}`, and take it up there",
-                shell_word_of_text(root)
-            ),
-        ),
-        Whereabouts::WorktreeGone => (
-            ReasonCode::WorktreeGone,
-            format!("the work tree it was left in{at} is gone"),
-        ),
-        Whereabouts::Relocated => (
-            ReasonCode::Relocated,
-            format!(
-                "the repository was moved here from where it was left{at}; confirm the move with `git takeup init --moved`"
-            ),
-        ),
-        Whereabouts::Copied => (
-            ReasonCode::Copied,
-            format!(
-                "this is a copy, and the place it was left in{at} still exists; take it up there, or make this copy a place \
-                 of its own with `git takeup init --copied`"
-            ),
-        ),
-        Whereabouts::CopyOfGone => (
-            ReasonCode::Copied,
-            format!(
-                "this is a copy, and the place it was left in{at} is not there any more; where this copy takes its place: \
-                 `git takeup init --moved`; where the original lies elsewhere now: `git takeup init --copied`"
-            ),
-        ),
-    };
-    Some((Verdict::MismatchedRepository, reason(code, message)))
 }
 
 fn closed(facts: &Facts) -> Option<(Verdict, Reason)> {
@@ -618,6 +514,10 @@ mod tests {
             Whereabouts::Relocated,
             Whereabouts::Copied,
             Whereabouts::CopyOfGone,
+            Whereabouts::Shared(Sharing::Link),
+            Whereabouts::Shared(Sharing::Setting),
+            Whereabouts::Shared(Sharing::Environment),
+            Whereabouts::Shared(Sharing::Named),
             Whereabouts::OtherWorktree,
             Whereabouts::WorktreeAway,
             Whereabouts::WorktreeUnlinked,

@@ -14,6 +14,8 @@ mod elsewhere;
 mod health;
 #[path = "places/shapes.rs"]
 mod shapes;
+#[path = "places/sharing.rs"]
+mod sharing;
 #[path = "places/whereabouts.rs"]
 mod whereabouts;
 
@@ -58,6 +60,31 @@ fn verdict(scratch: &Scratch, folder: &Path) -> String {
     let found = candidates(scratch, folder);
     assert_eq!(found.len(), 1, "{found:?}");
     found[0].1.clone()
+}
+
+/// Runs a session of Claude Code, seen by its hooks alone, that crashes after its first turn: a shell under the agent's name
+/// calls the hooks, and is over when they are. `variables` are of its environment.
+fn hooked(scratch: &Scratch, id: &str, folder: &Path, variables: &[(&str, &Path)]) {
+    let agent = scratch.path().join("claude");
+    if !agent.exists() {
+        fs::copy("/bin/sh", &agent).unwrap();
+    }
+    for event in ["SessionStart", "UserPromptSubmit", "Stop"] {
+        let payload = format!(
+            "{{\"session_id\":\"{id}\",\"cwd\":\"{}\",\"prompt\":\"mend {id}\"}}",
+            folder.display()
+        );
+        let mut program = Command::new(&agent);
+        scratch.dress(&mut program);
+        program
+            .current_dir(folder)
+            .envs(variables.iter().copied())
+            .stdin(std::process::Stdio::null())
+            .args(["-c", "\"$@\"; :", "claude", PROGRAM])
+            .args(["hook", "claude-code", event, &payload]);
+        let done = program.output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    }
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -1,5 +1,5 @@
 //! `git takeup init`
-use takeup_core::engine::{self, InitMode};
+use takeup_core::engine::{self, InitMode, Initialised};
 
 use crate::context::Context;
 use crate::reply::{Failure, Next, Reply};
@@ -34,8 +34,8 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         ),
         InitMode::Moved => "no task was left at another place; nothing changed".to_owned(),
         InitMode::Copied if done.changed => format!(
-            "this copy is a place of its own; {} with the original{}",
-            takeup_core::text::count(done.left_behind, "task stays", "tasks stay"),
+            "this copy is a place of its own; {}{}",
+            stayed(&done),
             if done.rebound > 0 {
                 ", and what was begun here stays here"
             } else {
@@ -50,4 +50,16 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         InitMode::Plain => "takeup is used here already; nothing changed".to_owned(),
     };
     Ok(Reply::new(summary, &done).next(Next::new("start", "git takeup start TITLE")))
+}
+
+/// Says what became of the tasks that a copy brought along.
+fn stayed(done: &Initialised) -> String {
+    let stay = takeup_core::text::count(done.left_behind, "task stays", "tasks stay");
+    let Some(first) = done.archived.first() else {
+        return format!("{stay} with the original");
+    };
+    let kept = takeup_core::text::count(done.archived.len(), "task", "tasks");
+    format!(
+        "{kept} of the original, which is not where it was, cannot be taken up here; the records are kept: git takeup show {first}"
+    )
 }

@@ -186,6 +186,7 @@ pub(super) fn moved(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
             Ok(Whereabouts::Relocated) => "relocated",
             Ok(Whereabouts::Copied) => "copied",
             Ok(Whereabouts::CopyOfGone) => "copy-of-gone",
+            Ok(Whereabouts::Shared(_)) => "shared",
             Ok(Whereabouts::WorktreeUnlinked) => "worktree-unlinked",
             Ok(Whereabouts::WorktreeGone) => "worktree-gone",
             Ok(Whereabouts::OtherRepository) => "other-repository",
@@ -206,6 +207,10 @@ pub(super) fn moved(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
             "copy-of-gone" => (
                 "of a place this is a copy of, and which is not there any more",
                 "where this copy takes its place: git takeup init --moved; where the original lies elsewhere now: git takeup init --copied",
+            ),
+            "shared" => (
+                "of another folder that shares this one's git folder",
+                "`git takeup inspect` says why, and where to take them up",
             ),
             "worktree-unlinked" => (
                 "of a work tree whose link to this repository is broken",

@@ -530,7 +530,7 @@ impl<'a> Gatherer<'a> {
             judgement.verdict,
             facts,
             token.as_deref(),
-            &self.site.place().root,
+            self.site.place(),
         );
         let now = self.engine.clock.now();
         Candidate {

@@ -5,7 +5,7 @@ use super::{EngineError, Site};
 use crate::identity::Identity;
 use crate::ids::{SessionRef, TaskId};
 use crate::paths::shell_word_of_text;
-use crate::verdict::Whereabouts;
+use crate::verdict::{Sharing, Whereabouts};
 
 /// A task, or what a session without one left, at another place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,12 +51,24 @@ impl Elsewhere {
                 "mend its link: git worktree repair {}",
                 shell_word_of_text(&self.root)
             ),
-            Whereabouts::WorktreeGone => match &self.task_id {
-                Some(task) => format!(
-                    "`{show}` has its records, and `git takeup abandon {task}` gives it up"
-                ),
-                None => format!("`{show}` has its record"),
-            },
+            Whereabouts::WorktreeGone => {
+                let anew = format!(
+                    "make a work tree anew at that path, and there: git takeup init --moved; `{show}` has its records"
+                );
+                match &self.task_id {
+                    Some(task) => format!("{anew}, and `git takeup abandon {task}` gives it up"),
+                    None => anew,
+                }
+            }
+            Whereabouts::Shared(Sharing::Link) => format!(
+                "go on there: git -C {} takeup inspect; or make a work tree of its own with git worktree add",
+                shell_word_of_text(&self.root)
+            ),
+            Whereabouts::Shared(_) => {
+                "go on there, by the command that `git takeup inspect` names; where the work tree is here for good: git takeup init \
+                 --moved"
+                    .to_owned()
+            }
             Whereabouts::Relocated => {
                 "confirm the move first, with `git takeup init --moved`".to_owned()
             }
@@ -105,6 +117,14 @@ impl fmt::Display for Elsewhere {
                     "was left in {root}, before the repository was moved here"
                 )
             }
+            Whereabouts::Shared(Sharing::Link) => write!(
+                f,
+                "was left in {root}, of which this is a copy that shares its git folder"
+            ),
+            Whereabouts::Shared(_) => write!(
+                f,
+                "was left in {root}, another folder with the same git folder"
+            ),
             Whereabouts::Copied => write!(f, "was left in {root}, of which this is a copy"),
             Whereabouts::CopyOfGone => {
                 write!(

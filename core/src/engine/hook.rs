@@ -6,12 +6,14 @@ use std::time::Duration;
 use super::start::{SaveRequest, record, saved_identity};
 use super::{Caller, Candidate, Engine, EngineError, InspectRequest, Site, effects, inspect};
 use crate::agent::{Agent, HookEvent, HookKind};
+use crate::env::Env;
 use crate::fingerprint::{Look, ProvenanceEvent};
 use crate::identity::{Closing, Identity, OpenEffect, SessionRecord};
 use crate::ids::SessionRef;
 use crate::ledger::{Change, Transition, View};
 use crate::process::ProcessIdentity;
 use crate::redact;
+use crate::repository::{RepositoryError, clean_environment, discover};
 use crate::text;
 use crate::time::Time;
 use crate::verdict::Verdict;
@@ -35,10 +37,8 @@ pub fn agent_hook(
     if said.kind == HookKind::Ignored {
         return Ok(None);
     }
-    let mut env = engine.env.clone();
-    if let Some(cwd) = said.cwd.as_deref().filter(|cwd| cwd.is_absolute()) {
-        env.cwd = cwd.to_path_buf();
-    }
+    let told = said.cwd.as_deref().filter(|cwd| cwd.is_absolute());
+    let env = told.map_or_else(|| engine.env.clone(), |cwd| env_in(engine.env, cwd));
     let engine = Engine {
         env: &env,
         ..*engine
@@ -55,6 +55,20 @@ pub fn agent_hook(
         (!lost.is_empty()).then(|| lost.join("\n"))
     };
     Ok(notice.and_then(|notice| agent.hook_reply(event, &notice)))
+}
+
+/// Returns the environment in the folder that an agent works in. The repository around it counts: `GIT_DIR` and its kin may be
+/// set for another one. Where there is none around it, they say which is meant.
+fn env_in(env: &Env, cwd: &Path) -> Env {
+    let there = env.at(cwd);
+    if env.var("GIT_DIR").is_none() {
+        return there;
+    }
+    let plain = clean_environment(&there);
+    match discover(&plain, cwd) {
+        Err(RepositoryError::NotARepository { .. } | RepositoryError::Bare { .. }) => there,
+        Ok(_) | Err(_) => plain,
+    }
 }
 
 /// Records an event. Returns what a session whose turn begins has to hear, a line each.

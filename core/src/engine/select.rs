@@ -55,8 +55,8 @@ pub(super) fn names(text: &str, session: &SessionRef) -> bool {
 }
 
 /// Finds the open identities that the caller works on here: of the session that was named, else of the session whose
-/// process is above the caller, else the only one there is. In a copy of the place they are not the caller's: what is
-/// recorded of them would be taken for the original's.
+/// process is above the caller, else the only one there is. In a copy of the place, or in another folder with its git
+/// folder, they are not the caller's: what is recorded of them would be taken for the original's.
 pub(super) fn own<'a>(
     site: &'a Site,
     state: &'a State,
@@ -66,9 +66,11 @@ pub(super) fn own<'a>(
     let found = named(site, state, caller, task_text)?;
     for identity in &found {
         let whereabouts = site.whereabouts(&identity.place)?;
-        if matches!(whereabouts, Whereabouts::Copied | Whereabouts::CopyOfGone)
-            && let Some(judgement) = misplaced(whereabouts, &identity.place.root)
-        {
+        let is_others = matches!(
+            whereabouts,
+            Whereabouts::Copied | Whereabouts::CopyOfGone | Whereabouts::Shared(_)
+        );
+        if is_others && let Some(judgement) = misplaced(whereabouts, &identity.place.root) {
             return Err(EngineError::Refused {
                 task_id: identity.task_id.clone(),
                 judgement,

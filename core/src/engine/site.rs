@@ -5,12 +5,12 @@ use serde::Serialize;
 use super::{Engine, EngineError};
 use crate::fingerprint::{self, Look, Options};
 use crate::identity::{Identity, PlaceRecord, SessionRecord};
-use crate::ids::{RepositoryId, SessionRef};
+use crate::ids::{RepositoryId, SessionRef, TaskId};
 use crate::issue::{Issue, IssueKind};
-use crate::ledger::{Actor, Change, Ledger, Transition, View};
+use crate::ledger::{Actor, Change, Ledger, TaskEntry, Transition, View};
 use crate::paths::{path_of_text, text_of_path};
-use crate::repository::{self, Place, Repository, Tokens};
-use crate::verdict::Whereabouts;
+use crate::repository::{self, Place, Repository, RepositoryError, Tokens};
+use crate::verdict::{Sharing, Whereabouts};
 
 /// The place of a call, opened for reading.
 #[derive(Debug)]
@@ -262,13 +262,16 @@ pub struct Initialised {
     pub rebound: usize,
     /// Tasks that stay with the original (after a copy).
     pub left_behind: usize,
+    /// Tasks of an original that is not where it was: the archive keeps their records.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub archived: Vec<TaskId>,
 }
 
 /// Makes the ledger and the tokens of this place; after a move or a copy says whose the tasks are.
 pub fn init(engine: &Engine<'_>, mode: InitMode) -> Result<Initialised, EngineError> {
     let mut site = Site::open(engine)?;
     let mut changed = site.tokens.repository.is_none() || site.tokens.worktree.is_none();
-    let (mut rebound, mut left_behind) = (0, 0);
+    let (mut rebound, mut left_behind, mut archived) = (0, 0, Vec::new());
     match mode {
         InitMode::Plain => {}
         InitMode::Moved => {
@@ -277,10 +280,13 @@ pub fn init(engine: &Engine<'_>, mode: InitMode) -> Result<Initialised, EngineEr
                 changed = true;
             }
             rebound = move_here(engine, &site)?;
+            if rebound == 0 {
+                demand_unshared(&site, |sharing| sharing == Sharing::Link)?;
+            }
         }
         InitMode::Copied => {
             if let Some(done) = leave_behind(engine, &site)? {
-                (left_behind, rebound) = done;
+                (left_behind, archived, rebound) = (done.tasks, done.archived, done.rebound);
                 site.tokens = repository::tokens(site.place())?;
                 changed = true;
             }
@@ -297,6 +303,7 @@ pub fn init(engine: &Engine<'_>, mode: InitMode) -> Result<Initialised, EngineEr
         changed: changed || rebound > 0,
         rebound,
         left_behind,
+        archived,
     })
 }
 
@@ -309,6 +316,37 @@ fn lies(site: &Site, place: &PlaceRecord, whereabouts: Whereabouts) -> bool {
         .is_ok_and(|found| found == whereabouts)
 }
 
+/// Says why the folder that something was left in has the present git folder, where it has it.
+fn shares(site: &Site, place: &PlaceRecord) -> Option<Sharing> {
+    match site.whereabouts(place) {
+        Ok(Whereabouts::Shared(sharing)) => Some(sharing),
+        Ok(_) | Err(_) => None,
+    }
+}
+
+/// Lists the places that tasks, and sessions without one, were left in.
+fn places(site: &Site) -> impl Iterator<Item = &PlaceRecord> {
+    let state = &site.view.state;
+    let identities = state.tasks.values().flat_map(|entry| &entry.identities);
+    identities
+        .map(|identity| &identity.place)
+        .chain(state.sessions.iter().flat_map(SessionRecord::places))
+}
+
+/// Fails where something was left in another folder with the present git folder: there is one ledger, and no copy of it.
+fn demand_unshared(site: &Site, counts: impl Fn(Sharing) -> bool) -> Result<(), EngineError> {
+    for place in places(site) {
+        if let Some(sharing) = shares(site, place).filter(|sharing| counts(*sharing)) {
+            return Err(EngineError::Repository(RepositoryError::SharedGitDir {
+                root: site.place().root.clone(),
+                other: path_of_text(&place.root).unwrap_or_default(),
+                sharing,
+            }));
+        }
+    }
+    Ok(())
+}
+
 /// Tells whether something was left in a work tree that stood here and is gone.
 fn was_here(site: &Site, place: &PlaceRecord) -> bool {
     lies(site, place, Whereabouts::WorktreeGone)
@@ -316,12 +354,7 @@ fn was_here(site: &Site, place: &PlaceRecord) -> bool {
 }
 
 fn stands_in_place_of_gone(site: &Site) -> bool {
-    let state = &site.view.state;
-    let identities = state.tasks.values().flat_map(|entry| &entry.identities);
-    let mut places = identities
-        .map(|identity| &identity.place)
-        .chain(state.sessions.iter().flat_map(SessionRecord::places));
-    places.any(|place| was_here(site, place))
+    places(site).any(|place| was_here(site, place))
 }
 
 /// Ties every identity that was left at a place that is gone to this one.
@@ -339,6 +372,7 @@ fn move_here(engine: &Engine<'_>, site: &Site) -> Result<usize, EngineError> {
     let moves = |place: &PlaceRecord| {
         lies(site, place, Whereabouts::Relocated)
             || lies(site, place, Whereabouts::CopyOfGone)
+            || shares(site, place).is_some_and(|sharing| sharing != Sharing::Link)
             || was_here(site, place)
     };
     // Sessions that hold no task are only where hooks recorded them.
@@ -434,22 +468,35 @@ fn go_on_leaving_behind(site: &Site) -> Result<Option<usize>, EngineError> {
     Ok(Some(tied))
 }
 
+/// What [`leave_behind`] did.
+#[derive(Default)]
+struct LeftBehind {
+    tasks: usize,
+    archived: Vec<TaskId>,
+    rebound: usize,
+}
+
 /// Makes a copy a place of its own: the tasks that it brought along are put out of sight, for they belong to the original, and
-/// what was begun in it is tied to its new tokens. Returns how many tasks and how many records these are; `None` where nothing
-/// was brought along.
-fn leave_behind(engine: &Engine<'_>, site: &Site) -> Result<Option<(usize, usize)>, EngineError> {
-    if let Some(tied) = go_on_leaving_behind(site)? {
-        return Ok(Some((0, tied)));
+/// what was begun in it is tied to its new tokens. Where the original is not known to be there, this may be the only record of
+/// them, and the archive keeps it. `None` where nothing was brought along.
+fn leave_behind(engine: &Engine<'_>, site: &Site) -> Result<Option<LeftBehind>, EngineError> {
+    if let Some(rebound) = go_on_leaving_behind(site)? {
+        return Ok(Some(LeftBehind {
+            rebound,
+            ..LeftBehind::default()
+        }));
     }
     let entries = || site.view.state.tasks.values();
     let is_brought = |place: &PlaceRecord| {
         lies(site, place, Whereabouts::Copied) || lies(site, place, Whereabouts::CopyOfGone)
     };
-    let is_copied = |identity: &Identity| is_brought(&identity.place);
+    // What the original recorded in a folder that only the environment named was brought along as well.
+    let is_copied = |identity: &Identity| {
+        is_brought(&identity.place) || shares(site, &identity.place).is_some()
+    };
     let sessions = || site.view.state.sessions.iter();
-    if !entries().flat_map(|entry| &entry.identities).any(is_copied)
-        && !sessions().any(|record| record.places().any(is_brought))
-    {
+    if !places(site).any(is_brought) {
+        demand_unshared(site, |_| true)?;
         return Ok(None);
     }
     let tokens = repository::new_tokens(site.place())?;
@@ -492,8 +539,13 @@ fn leave_behind(engine: &Engine<'_>, site: &Site) -> Result<Option<(usize, usize
                     || is_now(site, identity, Whereabouts::WorktreeUnlinked)
             })
         })
-        .map(|entry| entry.task.task_id.clone())
         .collect();
+    let is_there = places(site).any(|place| lies(site, place, Whereabouts::Copied));
+    let copied = if is_there {
+        copied
+    } else {
+        site.ledger.write_archive(copied)?
+    };
     let kept: Vec<_> = kept
         .into_iter()
         .flat_map(|entry| &entry.identities)
@@ -537,8 +589,16 @@ fn leave_behind(engine: &Engine<'_>, site: &Site) -> Result<Option<(usize, usize
                 });
             changes.extend(sessions);
             let rebound = changes.len();
+            let is_kept = |entry: &&&TaskEntry| {
+                is_there || view.state.tasks.get(&entry.task.task_id) == Some(**entry)
+            };
+            let left: Vec<TaskId> = copied
+                .iter()
+                .filter(is_kept)
+                .map(|entry| entry.task.task_id.clone())
+                .collect();
             changes.push(Change::Archived {
-                task_ids: copied.clone(),
+                task_ids: left.clone(),
             });
             let transition = Transition {
                 at,
@@ -546,7 +606,12 @@ fn leave_behind(engine: &Engine<'_>, site: &Site) -> Result<Option<(usize, usize
                 operation: "init-copied".to_owned(),
                 changes,
             };
-            Ok::<_, EngineError>((Some(transition), (copied.len(), rebound)))
+            let done = LeftBehind {
+                tasks: if is_there { left.len() } else { 0 },
+                archived: if is_there { Vec::new() } else { left },
+                rebound,
+            };
+            Ok::<_, EngineError>((Some(transition), done))
         })?;
     repository::put_tokens(site.place(), &tokens)?;
     Ok(Some(committed.value))

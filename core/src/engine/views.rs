@@ -1,14 +1,13 @@
 //! Small shapes that several answers share.
-use std::path::Path;
-
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::candidate::IdentityView;
 use crate::ids::SessionRef;
 use crate::paths::{shell_word_of_text, text_of_path};
+use crate::repository::Place;
 use crate::text;
-use crate::verdict::{Facts, ReviewGate, Verdict, Whereabouts};
+use crate::verdict::{Facts, ReviewGate, Sharing, Verdict, Whereabouts};
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -31,14 +30,14 @@ impl NextView {
     }
 }
 
-/// Says the step that comes next for a candidate, seen from the work tree `here`.
+/// Says the step that comes next for a candidate, seen from the place `here`.
 pub(super) fn next_of(
     identity: &IdentityView,
     session: &SessionRef,
     verdict: Verdict,
     facts: &Facts,
     token: Option<&str>,
-    here: &Path,
+    here: &Place,
 ) -> NextView {
     let task = identity.task_id.as_str();
     let from = session.id.as_str();
@@ -74,7 +73,18 @@ pub(super) fn next_of(
             Whereabouts::Copied => {
                 NextView::new("confirm-copy", &["git", "takeup", "init", "--copied"])
             }
-            Whereabouts::OtherWorktree => {
+            // What shares the folder is not the place that its own `.git` would lead to.
+            Whereabouts::Shared(Sharing::Setting | Sharing::Environment | Sharing::Named) => {
+                let folder = shell_word_of_text(&text_of_path(&here.git_dir));
+                let root = shell_word_of_text(&facts.root);
+                NextView {
+                    action: "go-there".to_owned(),
+                    command: Some(format!(
+                        "git --git-dir={folder} --work-tree={root} takeup inspect"
+                    )),
+                }
+            }
+            Whereabouts::OtherWorktree | Whereabouts::Shared(Sharing::Link) => {
                 let root = shell_word_of_text(&facts.root);
                 NextView {
                     action: "go-there".to_owned(),
@@ -93,8 +103,12 @@ pub(super) fn next_of(
                 }
             }
             // Another work tree was made in its place.
-            Whereabouts::WorktreeGone if identity.repository_root == text_of_path(here) => {
+            Whereabouts::WorktreeGone if identity.repository_root == text_of_path(&here.root) => {
                 NextView::new("confirm-move", &["git", "takeup", "init", "--moved"])
+            }
+            Whereabouts::WorktreeAway | Whereabouts::WorktreeGone if identity.revision == 0 => {
+                // No task has it: only hooks told of the session.
+                NextView::new("show", &["git", "takeup", "sessions", "show", from])
             }
             Whereabouts::WorktreeAway | Whereabouts::WorktreeGone => {
                 NextView::new("show", &["git", "takeup", "show", task])

@@ -51,6 +51,34 @@ impl Ledger {
             .values()
             .filter(|entry| entry.is_closed() && choose(entry))
             .collect();
+        let chosen = self.write_archive(chosen)?;
+        self.transact(clock, patience, |now| {
+            let task_ids: Vec<TaskId> = chosen
+                .iter()
+                .filter(|entry| now.state.tasks.get(&entry.task.task_id) == Some(entry))
+                .map(|entry| entry.task.task_id.clone())
+                .collect();
+            let transition = (!task_ids.is_empty()).then(|| Transition {
+                at: clock.now(),
+                actor: actor.clone(),
+                operation: "archive".to_owned(),
+                changes: vec![Change::Archived {
+                    task_ids: task_ids.clone(),
+                }],
+            });
+            Ok((transition, task_ids))
+        })
+        .map_err(|error| match error {
+            TransactError::Ledger(error) | TransactError::Decision(error) => error,
+        })
+    }
+
+    /// Writes the files of tasks, and returns the tasks for which that was done: those that are not longer than what is read. A
+    /// file means nothing as long as its task stands in the state.
+    pub(crate) fn write_archive<'a>(
+        &self,
+        chosen: Vec<&'a TaskEntry>,
+    ) -> Result<Vec<&'a TaskEntry>, LedgerError> {
         let folder = self.archive_folder();
         if !chosen.is_empty() {
             files::make_private_folder(&folder)?;
@@ -73,29 +101,10 @@ impl Ledger {
             Staged::write(&path, &bytes, 0o600)?.put_unflushed()?;
             written.push(entry);
         }
-        let chosen = written;
-        if !chosen.is_empty() {
+        if !written.is_empty() {
             files::sync_folder(&folder)?;
         }
-        self.transact(clock, patience, |now| {
-            let task_ids: Vec<TaskId> = chosen
-                .iter()
-                .filter(|entry| now.state.tasks.get(&entry.task.task_id) == Some(entry))
-                .map(|entry| entry.task.task_id.clone())
-                .collect();
-            let transition = (!task_ids.is_empty()).then(|| Transition {
-                at: clock.now(),
-                actor: actor.clone(),
-                operation: "archive".to_owned(),
-                changes: vec![Change::Archived {
-                    task_ids: task_ids.clone(),
-                }],
-            });
-            Ok((transition, task_ids))
-        })
-        .map_err(|error| match error {
-            TransactError::Ledger(error) | TransactError::Decision(error) => error,
-        })
+        Ok(written)
     }
 
     /// Reads a task from the archive. `None` where there is none; a damaged one is an [`Issue`]. A task that stands in

@@ -14,6 +14,7 @@ use crate::identity::PlaceRecord;
 use crate::ids::{RepositoryId, WorktreeId};
 use crate::issue::{Issue, IssueKind};
 use crate::paths::text_of_path;
+use crate::verdict::Sharing;
 
 /// The tokens of a place, as far as it has any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,6 +64,7 @@ pub fn new_tokens(place: &Place) -> Result<(RepositoryId, WorktreeId), Repositor
         return Err(RepositoryError::SharedGitDir {
             root: place.root.clone(),
             other,
+            sharing: Sharing::Link,
         });
     }
     Ok((

@@ -9,7 +9,7 @@ use crate::files::FileError;
 use crate::identity::PlaceRecord;
 use crate::ids::WorktreeId;
 use crate::paths::path_of_text;
-use crate::verdict::Whereabouts;
+use crate::verdict::{Sharing, Whereabouts};
 
 /// Compares the present place with a recorded one. `tokens` are those of the present place.
 ///
@@ -17,7 +17,8 @@ use crate::verdict::Whereabouts;
 /// mount or other letter case is the same. Where the tokens are equal and the path is another:
 /// a folder that kept its inode, or that lies on another device, was moved when nothing of it is left at the old path;
 /// a folder with another inode on the same device is a copy even then, for moving within a device keeps the inode: what became
-/// of the original is not known.
+/// of the original is not known. A copy has a git folder of its own: where there is one for both folders, or the present one
+/// has it only by a setting or the environment, they share it, and the ledger with it.
 pub fn whereabouts(
     place: &Place,
     tokens: &Tokens,
@@ -45,11 +46,29 @@ pub fn whereabouts(
     if old == place.root {
         return Ok(Whereabouts::Same);
     }
+    let has_own = git_dir_of(&place.root).as_ref() == Some(&place.git_dir);
     match std::fs::metadata(&old) {
         Ok(there) if (there.dev(), there.ino()) == (here.dev(), here.ino()) => {
             return Ok(Whereabouts::Same);
         }
-        Ok(_) if may_hold(&old, &recorded.worktree_id) => return Ok(Whereabouts::Copied),
+        Ok(there) => {
+            if git_dir_of(&old).as_ref() == Some(&place.git_dir) {
+                return Ok(Whereabouts::Shared(if has_own {
+                    Sharing::Link
+                } else {
+                    named_by(place)
+                }));
+            }
+            if may_hold(&old, &recorded.worktree_id) {
+                return Ok(Whereabouts::Copied);
+            }
+            if !has_own {
+                return Ok(Whereabouts::Shared(named_by(place)));
+            }
+            if (there.dev(), there.ino()) == (recorded.device, recorded.inode) {
+                return Ok(Whereabouts::Shared(Sharing::Named));
+            }
+        }
         Err(error)
             if !matches!(
                 error.kind(),
@@ -59,14 +78,33 @@ pub fn whereabouts(
             // It cannot be shown to be gone.
             return Ok(Whereabouts::Copied);
         }
-        Ok(_) | Err(_) => {}
+        Err(_) => {}
     }
     let same_device = here.dev() == recorded.device;
-    Ok(if same_device && here.ino() != recorded.inode {
+    // A folder that is the work tree by a setting or the environment brought no git folder along.
+    Ok(if has_own && same_device && here.ino() != recorded.inode {
         Whereabouts::CopyOfGone
     } else {
         Whereabouts::Relocated
     })
+}
+
+/// Says what makes a folder the work tree of a git folder that its own `.git` does not lead to.
+fn named_by(place: &Place) -> Sharing {
+    let sets = |name: &str| {
+        let bytes = crate::files::read_bounded(&place.git_dir.join(name), 1 << 20);
+        let text = bytes.ok().flatten().unwrap_or_default();
+        text.split(|byte| *byte == b'\n').any(|line| {
+            let line = line.trim_ascii().to_ascii_lowercase();
+            let rest = line.strip_prefix(b"worktree");
+            rest.is_some_and(|rest| rest.trim_ascii_start().starts_with(b"="))
+        })
+    };
+    if sets("config") || sets("config.worktree") {
+        Sharing::Setting
+    } else {
+        Sharing::Environment
+    }
 }
 
 /// Tells whether the folder is a work tree with that token, or cannot be shown to be none.

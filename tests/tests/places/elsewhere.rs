@@ -46,7 +46,7 @@ fn a_copy_of_what_is_gone_says_so_and_can_take_its_place() {
     // Where the original lives on elsewhere, the other answer is as good.
     let cut = scratch.takeup_in(&other, &["init", "--copied"]).exits(0);
     assert!(
-        cut.stdout.contains("1 task stays with the original"),
+        cut.stdout.contains("1 task of the original"),
         "{}",
         cut.stdout
     );

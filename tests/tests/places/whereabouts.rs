@@ -117,6 +117,12 @@ fn a_work_tree_that_was_made_anew_in_its_place_takes_its_tasks_over_on_request()
         answer["next"]["command"].as_str().unwrap().to_owned()
     };
     assert_eq!(next(&scratch.repo()), "git takeup show there");
+    // The way out is said where the records are shown, and leads there.
+    let page = scratch.takeup(&["inspect"]).exits(0).stdout;
+    let said: Vec<&str> = page.split_whitespace().collect();
+    let said = said.join(" ");
+    assert!(said.contains("git worktree add"), "{page}");
+    assert!(said.contains("git takeup init --moved"), "{page}");
     assert_eq!(next(&linked), "git takeup init --moved");
     let refused = scratch.takeup_in(&linked, &["resume", "there", "--confirm"]);
     assert_eq!(refused.code, 1, "{refused:?}");
@@ -207,25 +213,7 @@ fn nothing_is_recorded_for_the_original_from_its_copy() {
 fn a_session_that_only_hooks_recorded_moves_along_and_stays_with_the_original() {
     let scratch = Scratch::new(PROGRAM);
     scratch.takeup(&["init"]).exits(0);
-    // A shell under another name stands for the agent, and is over when the hook is.
-    let agent = scratch.path().join("claude");
-    fs::copy("/bin/sh", &agent).unwrap();
-    let session = |id: &str, folder: &Path| {
-        for event in ["SessionStart", "UserPromptSubmit", "Stop"] {
-            let payload = format!(
-                "{{\"session_id\":\"{id}\",\"cwd\":\"{}\",\"prompt\":\"mend\"}}",
-                folder.display()
-            );
-            let mut program = Command::new(&agent);
-            scratch.dress(&mut program);
-            program
-                .current_dir(folder)
-                .stdin(std::process::Stdio::null())
-                .args(["-c", "\"$@\"; :", "claude", PROGRAM])
-                .args(["hook", "claude-code", event, &payload]);
-            assert!(program.status().unwrap().success());
-        }
-    };
+    let session = |id: &str, folder: &Path| hooked(&scratch, id, folder, &[]);
     session("cs1", &scratch.repo());
     let moved = scratch.path().join("moved");
     fs::rename(scratch.repo(), &moved).unwrap();

@@ -13,7 +13,7 @@ use crate::repository::{
     place_record, put_tokens, tokens, whereabouts,
 };
 use crate::time::Time;
-use crate::verdict::Whereabouts;
+use crate::verdict::{Sharing, Whereabouts};
 
 #[test]
 fn tokens_are_made_once_however_many_make_them_and_damage_is_no_absence() {
@@ -140,7 +140,10 @@ fn work_trees_are_told_apart_also_when_a_slot_is_used_again() {
     // A copied folder of a linked work tree shares the slot, and cannot be given a token of its own.
     let copied = scratch.top.join("w-copy");
     copy(&linked, &copied);
-    assert_eq!(seen(&scratch, &copied, &recorded), Whereabouts::Copied);
+    assert_eq!(
+        seen(&scratch, &copied, &recorded),
+        Whereabouts::Shared(Sharing::Link)
+    );
     let error = new_tokens(&discover(&scratch.env, &copied).unwrap()).unwrap_err();
     assert_eq!(error.code(), "shared-git-folder");
     fs::remove_dir_all(&copied).unwrap();
