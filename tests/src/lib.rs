@@ -74,11 +74,7 @@ impl Scratch {
 
     /// Puts a program on the PATH of every command.
     pub fn put_program(&self, name: &str, script: &str) {
-        use std::os::unix::fs::PermissionsExt as _;
-        let path = self.path().join("bin").join(name);
-        std::fs::write(&path, script).expect("a program can be written");
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))
-            .expect("it can be made one");
+        put_program(&self.path().join("bin").join(name), script);
     }
 
     /// Gives a command the bare environment of the scratch: no settings of the user, the program first on PATH.
@@ -172,6 +168,38 @@ impl Scratch {
         }
         std::fs::write(path, content).expect("a file can be written");
     }
+}
+
+/// Writes a program. Another process does it: a file that this one has open for writing would be open in every child that a
+/// test beside forks in that moment, and could not be started (`ETXTBSY`).
+pub fn put_program(path: &Path, script: &str) {
+    use std::io::Write as _;
+    let mut writer = Command::new("sh")
+        .args(["-c", "cat > \"$0\" && chmod 755 \"$0\""])
+        .arg(path)
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .expect("a shell can be started");
+    let written = writer
+        .stdin
+        .take()
+        .map(|mut pipe| pipe.write_all(script.as_bytes()));
+    let status = writer.wait().expect("a shell ends");
+    assert!(
+        status.success() && matches!(written, Some(Ok(()))),
+        "{} can be written",
+        path.display()
+    );
+}
+
+/// Copies a program, as [`put_program`] writes one.
+pub fn copy_program(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg(from).arg(to).status();
+    assert!(
+        status.is_ok_and(|status| status.success()),
+        "{} can be copied",
+        from.display()
+    );
 }
 
 /// How a command ended.

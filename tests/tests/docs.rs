@@ -161,10 +161,7 @@ fn holds(document: &Path) {
 
 /// Puts a program that a story calls in front of the search path.
 fn stand_in(scratch: &Scratch, name: &str, text: &str) {
-    use std::os::unix::fs::PermissionsExt as _;
-    let path = scratch.path().join("bin").join(name);
-    std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    scratch.put_program(name, &format!("#!/bin/sh\n{text}\n"));
 }
 
 /// Lists the documents of the workspace.

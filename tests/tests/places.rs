@@ -67,7 +67,7 @@ fn verdict(scratch: &Scratch, folder: &Path) -> String {
 fn hooked(scratch: &Scratch, id: &str, folder: &Path, variables: &[(&str, &Path)]) {
     let agent = scratch.path().join("claude");
     if !agent.exists() {
-        fs::copy("/bin/sh", &agent).unwrap();
+        takeup_tests::copy_program(Path::new("/bin/sh"), &agent);
     }
     for event in ["SessionStart", "UserPromptSubmit", "Stop"] {
         let payload = format!(

@@ -182,7 +182,7 @@ fn second_part() -> Sha256 {
     Sha256::new().chain_update(b"takeup: content of nested repositories\0")
 }
 
-/// Adds the files in the folder of a submodule that is no repository. Returns whether there are any: they are not watched
+/// Adds the files in the folder of a submodule that is no repository, or that there are none. Returns whether there are any: they are not watched
 /// while they are read, so two looks have to see the same.
 fn add_loose(
     place: &Place,
@@ -196,7 +196,14 @@ fn add_loose(
     let name = text_of_bytes(path);
     let files = match loose::look(place, path, options, counters) {
         Ok(Loose::Files(files)) => files,
-        Ok(Loose::Nothing) => return Ok(false),
+        Ok(Loose::Nothing) => {
+            // git's tree is the same whether it is checked out or not; what lies on disk is not.
+            let hasher = beyond.get_or_insert_with(second_part);
+            hasher.update((path.len() as u64).to_be_bytes());
+            hasher.update(path);
+            hasher.update(b"absent");
+            return Ok(false);
+        }
         Ok(Loose::Broken(why)) => {
             record.incomplete = Some(format!("{name}: {why}"));
             return Ok(false);
@@ -310,7 +317,9 @@ fn finish(
         let unborn = look.record.head.is_none();
         let dirty = !look.record.deviations.is_empty()
             || look.record.deviations_left_out > 0
-            || fingerprint.as_str().contains('+');
+            || look.record.submodules.iter().any(|inner| inner.dirty);
+        // Its tree does not tell all: something in it is not checked out.
+        let more = fingerprint.as_str().contains('+');
         if headless {
             scan.deviations.push(Deviation {
                 path: name.clone(),
@@ -320,7 +329,7 @@ fn finish(
                 oid: None,
             });
         }
-        if dirty || unborn {
+        if dirty || unborn || more {
             let hasher = beyond.get_or_insert_with(second_part);
             hasher.update((path.len() as u64).to_be_bytes());
             hasher.update(&path);

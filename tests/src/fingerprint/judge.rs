@@ -24,6 +24,8 @@ pub struct Whole {
     pub nested: Vec<Nested>,
     /// Files in folders that this tree names as repositories and that are none, sorted by path.
     pub loose: Vec<Loose>,
+    /// The repositories that this tree names and of which nothing is there, by path.
+    pub absent: Vec<Vec<u8>>,
 }
 
 /// A file by its path, git's mode and its content.
@@ -46,7 +48,10 @@ impl Whole {
     /// Writes down all that decides about equality: the tree, and what is in the repositories that are not clean.
     pub fn content(&self) -> String {
         let mut text = self.tree.clone();
-        for nested in self.nested.iter().filter(|nested| nested.dirty) {
+        for nested in &self.nested {
+            if !nested.dirty && !nested.inside.lacks() {
+                continue;
+            }
             let _: std::fmt::Result = write!(
                 text,
                 " [{} {}]",
@@ -58,7 +63,15 @@ impl Whole {
             let (path, bytes) = (path.escape_ascii(), bytes.escape_ascii());
             let _: std::fmt::Result = write!(text, " ({path} {mode:o} {bytes})");
         }
+        for path in &self.absent {
+            let _: std::fmt::Result = write!(text, " -{}", path.escape_ascii());
+        }
         text
+    }
+
+    /// Tells whether something that the tree names as a repository is not there, however deep.
+    fn lacks(&self) -> bool {
+        !self.absent.is_empty() || self.nested.iter().any(|nested| nested.inside.lacks())
     }
 
     /// Lists path, commit and whether it is dirty of every repository inside, however deep.
@@ -92,6 +105,7 @@ pub fn whole(root: &Path, env: &Env) -> Result<Whole, String> {
     let tree = git.tree()?;
     let mut nested = Vec::new();
     let mut loose = Vec::new();
+    let mut absent = Vec::new();
     if holds_repository(root) || git.may_hold_gitlinks() {
         let staged = git.run(&["ls-files", "-s", "-z"], b"", true)?;
         for line in staged.split(|byte| *byte == 0) {
@@ -101,7 +115,13 @@ pub fn whole(root: &Path, env: &Env) -> Result<Whole, String> {
             {
                 match git.nested(path)? {
                     Some(found) => nested.push(found),
-                    None => loose.extend(git.loose(path)?),
+                    None => {
+                        let files = git.loose(path)?;
+                        if files.is_empty() {
+                            absent.push(path.to_vec());
+                        }
+                        loose.extend(files);
+                    }
                 }
             }
         }
@@ -110,6 +130,7 @@ pub fn whole(root: &Path, env: &Env) -> Result<Whole, String> {
         tree,
         nested,
         loose,
+        absent,
     })
 }
 

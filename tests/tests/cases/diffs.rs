@@ -182,9 +182,7 @@ fn a_hand_over_carries_what_was_asked_with_its_lines() {
         .clone();
     assert_eq!(quoted, asked);
     // An agent that takes none by itself can read a file.
-    let program = scratch.path().join("bin/codex");
-    std::fs::write(&program, "#!/bin/sh\n").unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    scratch.put_program("codex", "#!/bin/sh\n");
     let refused: Ran = scratch.takeup(&["handover", "t1", "--to", "codex", "--json"]);
     let hint = refused.json()["error"]["hint"].clone();
     assert!(

@@ -611,3 +611,43 @@ fn an_agent_without_a_session_does_not_speak_for_another() {
     living.wait().unwrap();
     assert_eq!(verdict(), "stale-task");
 }
+
+/// git's tree is the same with a submodule checked out and without: what a check saw of it is not.
+#[test]
+fn a_submodule_that_is_gone_is_no_content_to_prove_anything_on() {
+    let scratch = scratch();
+    let inner = scratch.path().join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    std::fs::write(inner.join("a.txt"), "one\n").unwrap();
+    scratch.git_in(&inner, &["init", "-q"]);
+    scratch.git_in(&inner, &["add", "a.txt"]);
+    scratch.git_in(&inner, &["commit", "-q", "-m", "one"]);
+    let add = ["submodule", "--quiet", "add", "../inner", "sm"];
+    scratch.git(&[&["-c", "protocol.file.allow=always"][..], &add].concat());
+    scratch.git(&["commit", "-q", "-m", "sm"]);
+    let start = [
+        "start",
+        "t1",
+        "--session",
+        "s1",
+        "--check",
+        "test -f sm/a.txt",
+    ];
+    scratch.takeup(&start).exits(0);
+    scratch
+        .takeup(&["check", "--session", "s1", "--planned", "1"])
+        .exits(0);
+    let proof = || {
+        let ran = scratch.takeup(&["evaluate", "--session", "s1", "--json"]);
+        ran.json()["data"]["evidence"][0]["proof"].clone()
+    };
+    assert_eq!(proof(), "fresh");
+    scratch.git(&["submodule", "--quiet", "deinit", "-f", "sm"]);
+    assert_eq!(proof(), "outdated");
+    fails_with(
+        &scratch
+            .takeup(&["finish", "--session", "s1", "--json"])
+            .exits(1),
+        "not-proved",
+    );
+}

@@ -1,5 +1,4 @@
 //! From one format into another and back: nothing is lost that both can hold.
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -311,13 +310,10 @@ fn a_hand_over_is_read_back_from_opencode() {
     let (scratch, document) = noted();
     // Only what `opencode import` is given is looked at here; the real one is run by `cargo xtask e2e opencode`.
     let given = scratch.path().join("given.json");
-    let program = scratch.path().join("bin/opencode");
-    std::fs::write(
-        &program,
-        format!("#!/bin/sh\ncp \"$2\" '{}'\n", given.display()),
-    )
-    .unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    scratch.put_program(
+        "opencode",
+        &format!("#!/bin/sh\ncp \"$2\" '{}'\n", given.display()),
+    );
     let config = scratch.home().join(".config/opencode/opencode.json");
     std::fs::create_dir_all(config.parent().unwrap()).unwrap();
     std::fs::write(&config, r#"{"model": "mock/mock-1"}"#).unwrap();

@@ -300,7 +300,7 @@ fn as_nobody(test: &str, repo: &Repo, limit: Option<&str>) {
     }
     let program = std::env::current_exe().unwrap();
     let copy = repo.base().join("test-program");
-    std::fs::copy(program, &copy).unwrap();
+    takeup_tests::copy_program(&program, &copy);
     let mut command = std::process::Command::new("sh");
     command
         .arg("-c")

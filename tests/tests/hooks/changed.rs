@@ -224,6 +224,6 @@ fn a_hook_that_may_ask_for_its_name_is_not_kept_under_another() {
         again(&"right\n".repeat(number + 1));
     }
     // Of a compiled program it cannot be seen.
-    fs::copy("/bin/true", &target).unwrap();
+    takeup_tests::copy_program(Path::new("/bin/true"), &target);
     again("right\nright\n");
 }

@@ -25,7 +25,10 @@ impl Ordinary {
         let ledger = scratch.path().join("takeup");
         noted(&ledger, count);
         let program = scratch.path().join("child");
-        std::fs::copy(env!("CARGO_BIN_EXE_ledger-child"), &program).unwrap();
+        takeup_tests::copy_program(
+            std::path::Path::new(env!("CARGO_BIN_EXE_ledger-child")),
+            &program,
+        );
         mode(scratch.path(), 0o755);
         mode(&program, 0o755);
         if rustix::process::geteuid().is_root() {

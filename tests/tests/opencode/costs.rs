@@ -1,5 +1,4 @@
 //! What a look costs, whatever the number of records.
-use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::json;
 use takeup_tests::Scratch;
@@ -36,16 +35,14 @@ fn calls_of_git(scratch: &Scratch, words: &[&str]) -> Vec<String> {
         .map(|folder| folder.join("git"))
         .find(|git| git.is_file())
         .unwrap();
-    let shim = scratch.path().join("bin/git");
     let text = format!(
         "#!/bin/sh\necho \"$*\" >> {}\nexec {} \"$@\"\n",
         log.display(),
         git.display()
     );
-    std::fs::write(&shim, text).unwrap();
-    std::fs::set_permissions(&shim, std::fs::Permissions::from_mode(0o755)).unwrap();
+    scratch.put_program("git", &text);
     scratch.takeup(words).exits(0);
-    std::fs::remove_file(&shim).unwrap();
+    std::fs::remove_file(scratch.path().join("bin/git")).unwrap();
     let calls = std::fs::read_to_string(&log).unwrap_or_default();
     std::fs::remove_file(&log).unwrap_or_default();
     calls.lines().map(str::to_owned).collect()

@@ -170,7 +170,6 @@ impl Stage {
 
 /// Puts a git first on PATH that says it is 2.54, and is real git for the rest.
 fn modern_git(world: &World) {
-    use std::os::unix::fs::PermissionsExt as _;
     let real = std::env::split_paths(&std::env::var_os("PATH").unwrap())
         .map(|folder| folder.join("git"))
         .find(|file| file.exists())
@@ -179,9 +178,7 @@ fn modern_git(world: &World) {
         "#!/bin/sh\nfor word; do case $word in version) echo 'git version 2.54.0'; exit ;; -*|*=*) ;; *) break ;; esac; done\nexec '{}' \"$@\"\n",
         real.display()
     );
-    let file = world.scratch.path().join("bin/git");
-    std::fs::write(&file, script).unwrap();
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    world.scratch.put_program("git", &script);
 }
 
 /// Temporary files of ours and locks of git that stand below the repository and the home.

@@ -63,7 +63,7 @@ impl World {
     /// The same, with a copy of the program in the scratch folder.
     pub(crate) fn at_home() -> Self {
         let aside = std::env::temp_dir().join(format!("takeup-program-{}", std::process::id()));
-        std::fs::copy(PROGRAM, &aside).unwrap();
+        takeup_tests::copy_program(std::path::Path::new(PROGRAM), &aside);
         let scratch = Scratch::new(&aside);
         let world = Self { scratch };
         std::fs::create_dir_all(world.temporary()).unwrap();

@@ -1,5 +1,4 @@
 //! Git's configuration can name programs for nearly everything. None of them runs by looking, and none by recording.
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use serde_json::json;
@@ -367,8 +366,7 @@ fn filters_of_the_repository_are_not_run_and_the_users_are() {
 
     let users = world.scratch.home().join("users.config");
     let tool = world.scratch.home().join("upper");
-    std::fs::write(&tool, "#!/bin/sh\nexec tr a-z A-Z\n").unwrap();
-    std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+    takeup_tests::put_program(&tool, "#!/bin/sh\nexec tr a-z A-Z\n");
     std::fs::write(
         &users,
         format!("[filter \"mine\"]\n\tclean = {}\n", tool.display()),
