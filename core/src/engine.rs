@@ -55,8 +55,8 @@ pub use prove::{
 pub use recorded::recorded_sessions;
 pub use resume::{Begin, Confirm, ResumeRequest, Resumed, resume, resume_and_begin};
 pub use review::{
-    BOUNDARY, DecideRequest, REASON_CODES, ReviewRequest, ReviewView, decide, request_review,
-    reviews,
+    BOUNDARY, DecideRequest, NotBack, REASON_CODES, ReviewRequest, ReviewView, decide,
+    request_review, reviews,
 };
 pub use show::{LogLine, TaskView, log, show};
 pub use site::{InitMode, Initialised, Site, init, look_here, losses};

@@ -198,6 +198,9 @@ fn decision(args: Decide, approve: bool, context: &Context) -> Result<Reply, Fai
             .map(|view| view.review.explanation.clone())
             .unwrap_or_default();
         let waits = first.is_some_and(|view| view.review.state == ReviewState::Pending);
+        if approve && let Some(not_back) = first.and_then(|view| view.not_back.clone()) {
+            return Err(refused(EngineError::NotBack(not_back)));
+        }
         if waits {
             match ask::person(context, || format!("{question}\n{word} {}?", args.review)) {
                 ask::Answer::Yes => {}
@@ -227,18 +230,7 @@ fn decision(args: Decide, approve: bool, context: &Context) -> Result<Reply, Fai
         remark: args.remark,
         content_changed: args.content_changed,
     };
-    let review = engine::decide(&engine, &request).map_err(|error| match error {
-        EngineError::NeedsConfirmation { what, command } => {
-            let mut failure = Failure::new(
-                "confirmation-needed",
-                Exit::Confirm,
-                format!("{what}; a person has to confirm"),
-            );
-            failure.next = Some(Next::new("confirm", format!("{command} --confirm")));
-            failure
-        }
-        error => error.into(),
-    })?;
+    let review = engine::decide(&engine, &request).map_err(refused)?;
     let done = if approve { "approved" } else { "rejected" };
     let next = if approve {
         Next::new(
@@ -261,6 +253,28 @@ fn decision(args: Decide, approve: bool, context: &Context) -> Result<Reply, Fai
         &ReviewData { review },
     )
     .next(next))
+}
+
+/// Makes the answer to a decision that was not recorded.
+fn refused(error: EngineError) -> Failure {
+    if let EngineError::NeedsConfirmation { what, command } = error {
+        let mut failure = Failure::new(
+            "confirmation-needed",
+            Exit::Confirm,
+            format!("{what}; a person has to confirm"),
+        );
+        failure.next = Some(Next::new("confirm", format!("{command} --confirm")));
+        return failure;
+    }
+    let command = match &error {
+        EngineError::NotBack(not_back) => not_back.commands.first().cloned(),
+        _ => None,
+    };
+    let mut failure = Failure::from(error);
+    failure.next = command
+        .map(|command| Next::new("put-back", command))
+        .or(failure.next);
+    failure
 }
 
 fn brief(view: &ReviewView, context: &Context) -> String {
@@ -322,6 +336,20 @@ fn full(view: &ReviewView, context: &Context) -> String {
             "the content changed since this was asked",
         ));
     }
+    if let Some(not_back) = &view.not_back {
+        let more = match not_back.more {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        out.push_str(&field(
+            "  note",
+            11,
+            &format!(
+                "it cannot be approved before this is as it was: {}{more}",
+                text::one_line(&not_back.paths.join(", "), 1_000)
+            ),
+        ));
+    }
     for (label, text) in [
         ("  question", &review.explanation),
         ("  action", &review.required_action),
@@ -357,12 +385,15 @@ fn full(view: &ReviewView, context: &Context) -> String {
         ));
     } else {
         let id = review.review_id.as_str();
-        let _: std::fmt::Result = writeln!(
-            out,
-            "  {}\n  {}",
-            paint(DIM, shell(["git", "takeup", "review", "approve", id])),
-            paint(DIM, shell(["git", "takeup", "review", "reject", id]))
-        );
+        let approve = shell(["git", "takeup", "review", "approve", id]);
+        let first = match &view.not_back {
+            Some(not_back) => not_back.commands.clone(),
+            None => vec![approve],
+        };
+        let reject = shell(["git", "takeup", "review", "reject", id]);
+        for command in first.iter().chain([&reject]) {
+            let _: std::fmt::Result = writeln!(out, "  {}", paint(DIM, command));
+        }
     }
     out
 }

@@ -1,5 +1,5 @@
 //! How a use case fails. Codes and exit statuses are stable.
-use super::Elsewhere;
+use super::{Elsewhere, NotBack};
 use crate::agent::AgentError;
 use crate::error::{Exit, Explain};
 use crate::files::FileError;
@@ -164,6 +164,9 @@ pub enum EngineError {
         /// How many more there are.
         more: usize,
     },
+    /// Paths that the task must avoid are not as they were.
+    #[error("{}{} must be avoided by this task and is not as it was; an approval does not lift that", .0.paths.join(", "), and_more(.0.more))]
+    NotBack(NotBack),
     /// Whether paths outside the task's boundary changed cannot be told.
     #[error("whether task {task_id} stayed inside its boundary is not known: {why}")]
     BoundaryUnknown {
@@ -280,7 +283,7 @@ impl Explain for EngineError {
             Self::AlreadyDecided(_) => "review-decided",
             Self::Damaged(_) => "ledger-damaged",
             Self::Usage(_) => "usage",
-            Self::NotAllowed(_) => "not-allowed",
+            Self::NotAllowed(_) | Self::NotBack(_) => "not-allowed",
         }
     }
 
@@ -357,6 +360,7 @@ impl Explain for EngineError {
                     "`git takeup evaluate {task_id}` puts the question to a person; or undo the changes"
                 ));
             }
+            Self::NotBack(not_back) => return Some(not_back.way_out()),
             Self::BoundaryUnknown { .. } => {
                 "commit what belongs to the task, or let git ignore what is no work, and look again"
             }
@@ -444,6 +448,7 @@ impl Explain for EngineError {
             | Self::NoPlan(_)
             | Self::Incomplete(_)
             | Self::Damaged(_)
+            | Self::NotBack(_)
             | Self::NotAllowed(_) => Exit::No,
         }
     }

@@ -1,10 +1,13 @@
 //! `review`: a question to a person. The decision is recorded first and applied after; where applying fails, the next call
 //! applies it, once, without asking again.
+mod avoided;
 mod elsewhere;
 mod foreign;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+
+pub use avoided::NotBack;
 
 use super::close::entry_of;
 use super::{Caller, Changed, Engine, EngineError, PATIENCE, Site, Which, effects, select};
@@ -83,6 +86,9 @@ pub struct ReviewView {
     pub task_title: String,
     /// The content changed since the question was asked; `null` where that is not known.
     pub content_changed: Option<bool>,
+    /// Why it cannot be approved yet, where paths that the task must avoid are not as they were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_back: Option<NotBack>,
     /// An answer that was given inside an agent and is not taken over yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<ForeignAnswer>,
@@ -129,10 +135,21 @@ pub fn reviews(
         found.retain(|(review, _)| review.is_open());
     }
     found.sort_by_key(|(review, _)| review.created_at);
-    let present = if found.is_empty() {
+    let look = if found.is_empty() {
         None
     } else {
-        site.look(engine, false, false)?.record.fingerprint
+        Some(site.look(engine, false, false)?)
+    };
+    let present = look
+        .as_ref()
+        .and_then(|look| look.record.fingerprint.as_ref());
+    let not_back = |review: &Review| {
+        let entry = site.view.state.tasks.get(&review.task_id)?;
+        let waits = review.state == ReviewState::Pending;
+        match avoided::demand_back(&site, entry, review, look.as_ref().filter(|_| waits)?) {
+            Err(EngineError::NotBack(not_back)) => Some(not_back),
+            _ => None,
+        }
     };
     let asked: Vec<Review> = found.iter().map(|(review, _)| review.clone()).collect();
     let answers = elsewhere::answers(engine, &site, asked.iter());
@@ -144,7 +161,8 @@ pub fn reviews(
                 .iter()
                 .find(|answer| answer.review_id == review.review_id)
                 .cloned(),
-            content_changed: match (&review.fingerprint, &present) {
+            not_back: not_back(&review),
+            content_changed: match (&review.fingerprint, present) {
                 (Some(asked), Some(present)) => Some(asked != present),
                 _ => None,
             },
@@ -175,6 +193,17 @@ pub fn request_review(engine: &Engine<'_>, request: &ReviewRequest) -> Result<Re
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         let identity = select::own_one(&site, &view.state, &caller, request.which.task.as_deref())?;
         let entry = entry_of(view, &identity.task_id)?;
+        let boundary = &entry.task.boundary;
+        if let Some(glob) = request
+            .requested_boundary
+            .iter()
+            .find(|glob| boundary.protects(glob))
+        {
+            return Err(EngineError::NotAllowed(format!(
+                "{glob} must be avoided by task {}, and no approval lifts that",
+                entry.task.task_id
+            )));
+        }
         let review = Review {
             review_id: new_id()?,
             task_id: identity.task_id.clone(),
@@ -302,9 +331,20 @@ pub(super) fn boundary_review(
     );
     if avoided > 0 {
         explanation.push_str(&format!(
-            "; {avoided} of them must be avoided and cannot be approved"
+            "; {avoided} of them must be avoided and cannot be approved before they are as they were"
         ));
     }
+    let required_action = match avoided {
+        0 => "approve the wider boundary, or reject and undo the changes",
+        all if all == files.len() => "put the paths back as they were and approve, or reject",
+        _ => {
+            "put back what must be avoided and approve the wider boundary for the rest, or reject and undo the changes"
+        }
+    };
+    let resume_condition = match avoided {
+        0 => "the boundary names the paths, or they are as they were; a person approved",
+        _ => "what must be avoided is as it was, and a person approved",
+    };
     Ok(Review {
         review_id: new_id()?,
         task_id: identity.task_id.clone(),
@@ -312,8 +352,8 @@ pub(super) fn boundary_review(
         reason_code: BOUNDARY.to_owned(),
         title: title_of(BOUNDARY).to_owned(),
         explanation: engine.mask(&explanation),
-        required_action: "approve the wider boundary, or reject and undo the changes".to_owned(),
-        resume_condition: "the boundary names the paths, or they are as they were".to_owned(),
+        required_action: required_action.to_owned(),
+        resume_condition: resume_condition.to_owned(),
         suggested_commands: Vec::new(),
         affected_files: files.clone(),
         current_boundary: entry.task.boundary.allowed.clone(),
@@ -394,7 +434,15 @@ fn record_decision(
 ) -> Result<(), EngineError> {
     let present: Option<&Fingerprint> = look.record.fingerprint.as_ref();
     let same = present.is_some() && present == review.fingerprint.as_ref();
-    if request.approve && !same && !request.content_changed {
+    let entry = entry_of(&site.view, &review.task_id)?;
+    let compared = if request.approve {
+        avoided::demand_back(site, entry, review, look)?
+    } else {
+        None
+    };
+    // A yes that grants nothing is for whatever is there: what was asked about is back.
+    let grants = compared.is_none() || !avoided::granted(review, &entry.task.boundary).is_empty();
+    if request.approve && !same && grants && !request.content_changed {
         return Err(EngineError::NeedsConfirmation {
             what: "the content changed since the question was asked".to_owned(),
             command: format!(
@@ -412,14 +460,8 @@ fn record_decision(
         if known.state != ReviewState::Pending {
             return Ok((None, ()));
         }
-        let boundary = &entry.task.boundary;
-        let protected = |glob: &&String| boundary.protects(glob);
-        if request.approve
-            && let Some(glob) = review.requested_boundary.iter().find(protected)
-        {
-            return Err(EngineError::NotAllowed(format!(
-                "{glob} must be avoided by this task, and an approval does not lift that"
-            )));
+        if let Some(compared) = &compared {
+            compared.demand_none_avoided(entry)?;
         }
         let mut decided = known.clone();
         decided.state = ReviewState::Decided {
@@ -502,13 +544,12 @@ fn consequences(
     at: Time,
 ) -> Vec<Change> {
     let mut changes = Vec::new();
-    if decision.approved && !review.requested_boundary.is_empty() {
+    let granted = avoided::granted(review, &entry.task.boundary);
+    if decision.approved && !granted.is_empty() {
         let mut task = entry.task.clone();
-        let added: Vec<String> = review
-            .requested_boundary
-            .iter()
+        let added: Vec<String> = granted
+            .into_iter()
             .filter(|glob| !task.boundary.allowed.contains(glob))
-            .cloned()
             .collect();
         // An empty list allows everything: there is nothing to widen.
         if !task.boundary.allowed.is_empty() {

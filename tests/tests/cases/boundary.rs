@@ -156,3 +156,177 @@ fn an_approval_is_for_the_paths_that_were_shown() {
         assert_eq!(outside[0]["path"], other);
     }
 }
+
+/// Asks about what was done outside and returns the question's id.
+fn asked(scratch: &Scratch) -> String {
+    let found = scratch
+        .takeup(&["evaluate", "t1", "--session", "s1", "--json"])
+        .exits(3)
+        .json();
+    found["data"]["reviewId"].as_str().unwrap().to_owned()
+}
+
+fn shell(scratch: &Scratch, folder: &str, script: &str) {
+    let mut command = std::process::Command::new("sh");
+    scratch.dress(&mut command);
+    command
+        .current_dir(scratch.repo().join(folder))
+        .args(["-c", script]);
+    takeup_tests::Ran::of(command.output().unwrap()).exits(0);
+}
+
+#[test]
+fn what_must_be_avoided_is_put_back_and_then_the_task_goes_on() {
+    for (script, how) in [
+        ("echo 2 > g/z", "git checkout "),
+        ("echo 2 > g/z; git commit -qam z", "git checkout "),
+        ("git rm -q g/z", "git checkout "),
+        ("rm g/z; git commit -qam z", "git checkout "),
+        ("echo 2 > g/new", "git clean -f -- :/g/new"),
+        (
+            "mkdir g/deep; echo 2 > 'g/deep/n[e]w'",
+            "git clean -f -- ':(top,literal)g/deep/n[e]w'",
+        ),
+        ("echo 2 > g/new; git add .", "git rm -f -- :/g/new"),
+        (
+            "echo 2 > g/new; git add .; git commit -qm n",
+            "git rm -f -- :/g/new",
+        ),
+    ] {
+        let scratch = scratch();
+        scratch.write("g/z", "1\n");
+        scratch.write("g/also", "1\n");
+        scratch.write("sub/x", "1\n");
+        scratch.git(&["add", "-A"]);
+        scratch.git(&["commit", "-q", "-m", "g"]);
+        scratch
+            .takeup(&[
+                "start",
+                "t1",
+                "--session",
+                "s1",
+                "--avoid",
+                "g",
+                "--no-checks",
+            ])
+            .exits(0);
+        shell(&scratch, "", script);
+        let id = asked(&scratch);
+        // While it is not back there is no yes, and none is proposed.
+        let shown = scratch.takeup(&["review", "show", &id]).exits(0).stdout;
+        assert!(!shown.contains("review approve"), "{script}: {shown}");
+        let shown = scratch
+            .takeup(&["review", "show", &id, "--json"])
+            .exits(0)
+            .json();
+        let command = shown["data"]["reviews"][0]["notBack"]["commands"][0]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        assert!(command.starts_with(how), "{script}: {command}");
+        for words in [&["--confirm"][..], &["--confirm", "--content-changed"], &[]] {
+            let words = [&["review", "approve", &id, "--json"], words].concat();
+            let refused = scratch.takeup(&words).exits(1);
+            fails_with(&refused, "not-allowed");
+            assert_eq!(refused.json()["next"]["command"], command, "{script}");
+        }
+        // The command that is proposed works from every folder, and then one yes is enough.
+        shell(&scratch, "sub", &command);
+        let shown = scratch.takeup(&["review", "show", &id]).exits(0).stdout;
+        assert!(shown.contains("review approve"), "{script}: {shown}");
+        scratch
+            .takeup(&["review", "approve", &id, "--confirm"])
+            .exits(0);
+        let seen = scratch.takeup(&["show", "t1", "--json"]).exits(0).json();
+        assert_eq!(
+            seen["data"]["boundary"]["revision"], 0,
+            "nothing was granted"
+        );
+        scratch
+            .takeup(&["evaluate", "t1", "--session", "s1"])
+            .exits(0);
+        assert_eq!(next(&scratch)["data"]["finalized"], true, "{script}");
+    }
+}
+
+#[test]
+fn a_yes_for_the_rest_lifts_nothing_that_must_be_avoided() {
+    let scratch = started(&["--allow", "src/", "--avoid", "g"]);
+    scratch.write("docs/x", "outside\n");
+    scratch.write("g/z", "avoided\n");
+    let id = asked(&scratch);
+    scratch
+        .takeup(&["review", "approve", &id, "--confirm"])
+        .exits(1);
+    std::fs::remove_file(scratch.repo().join("g/z")).unwrap();
+    // It grants something, so it is for the content that the person knows of.
+    fails_with(
+        &scratch
+            .takeup(&["review", "approve", &id, "--confirm", "--json"])
+            .exits(3),
+        "confirmation-needed",
+    );
+    scratch
+        .takeup(&["review", "approve", &id, "--confirm", "--content-changed"])
+        .exits(0);
+    let seen = scratch.takeup(&["show", "t1", "--json"]).exits(0).json();
+    assert_eq!(
+        seen["data"]["boundary"]["allowed"],
+        serde_json::json!(["src/", "docs/x"])
+    );
+    assert_eq!(
+        seen["data"]["boundary"]["raised"][0]["added"],
+        serde_json::json!(["docs/x"])
+    );
+    // Touched again, it is asked about again.
+    scratch.write("g/z", "avoided\n");
+    asked(&scratch);
+    // What could not be approved is not asked for.
+    let scratch = started(&["--avoid", "g"]);
+    let words = [
+        "review",
+        "request",
+        "may I?",
+        "--allow",
+        "g/z",
+        "--session",
+        "s1",
+        "--json",
+    ];
+    fails_with(&scratch.takeup(&words).exits(1), "not-allowed");
+    // Uncommitted work that stood there is in no commit: no command is proposed that would put something else there.
+    let scratch = scratch_with_work();
+    scratch.write("g/z", "3\n");
+    let id = asked(&scratch);
+    let shown = scratch
+        .takeup(&["review", "show", &id, "--json"])
+        .exits(0)
+        .json();
+    let not_back = &shown["data"]["reviews"][0]["notBack"];
+    assert_eq!(not_back["paths"], serde_json::json!(["g/z"]));
+    assert_eq!(not_back["commands"], serde_json::json!([]));
+    scratch.write("g/z", "2\n");
+    scratch
+        .takeup(&["review", "approve", &id, "--confirm"])
+        .exits(0);
+}
+
+fn scratch_with_work() -> Scratch {
+    let scratch = scratch();
+    scratch.write("g/z", "1\n");
+    scratch.git(&["add", "-A"]);
+    scratch.git(&["commit", "-q", "-m", "g"]);
+    scratch.write("g/z", "2\n");
+    scratch
+        .takeup(&[
+            "start",
+            "t1",
+            "--session",
+            "s1",
+            "--avoid",
+            "g",
+            "--no-checks",
+        ])
+        .exits(0);
+    scratch
+}

@@ -1,7 +1,7 @@
 //! The questions of the tools that need a person's yes, and what a yes does.
 use rmcp::model::JsonObject;
 use serde_json::Value;
-use takeup_core::engine::{self, Candidate, InspectRequest, ReviewView};
+use takeup_core::engine::{self, Candidate, EngineError, InspectRequest, ReviewView};
 use takeup_core::error::Exit;
 use takeup_core::text;
 use takeup_core::verdict::Verdict;
@@ -220,6 +220,11 @@ fn decide(arguments: &JsonObject, context: &Context) -> Result<Question, Failure
     } else {
         "reject"
     };
+    if action == "approve"
+        && let Some(not_back) = &view.not_back
+    {
+        return Err(EngineError::NotBack(not_back.clone()).into());
+    }
     let mut lines = vec![
         format!(
             "{} review {} of task {} ({})?",
