@@ -32,6 +32,9 @@ pub struct Edit {
     /// The check's command; `None` where the change is about no single one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// The check's negative control after the change, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub must_fail: Option<String>,
 }
 
 /// What a change of a plan did.
@@ -56,6 +59,9 @@ impl Plan {
             by: by.clone(),
             change,
             command: command.map(|check| check.command.clone()),
+            must_fail: command
+                .filter(|_| change != EditKind::Removed)
+                .and_then(|check| check.must_fail.clone()),
         };
         let named = |plan: &Self, check: &Check| {
             let mut checks = plan.checks.iter();
@@ -65,7 +71,7 @@ impl Plan {
         for check in &before.checks {
             match named(self, check) {
                 None => edits.push(edit(EditKind::Removed, Some(check))),
-                Some(now) if &now != check => edits.push(edit(EditKind::Changed, Some(check))),
+                Some(now) if &now != check => edits.push(edit(EditKind::Changed, Some(&now))),
                 Some(_) => {}
             }
         }
@@ -85,9 +91,13 @@ impl Edit {
     /// Says it in words.
     pub fn words(&self) -> String {
         let command = self.command.as_deref().unwrap_or_default();
+        let control = match &self.must_fail {
+            Some(control) => format!(", with {control} that has to fail"),
+            None => String::new(),
+        };
         match self.change {
-            EditKind::Added => format!("planned the check {command}"),
-            EditKind::Changed => format!("planned the check {command} anew"),
+            EditKind::Added => format!("planned the check {command}{control}"),
+            EditKind::Changed => format!("planned the check {command} anew{control}"),
             EditKind::Removed => format!("took the check {command} out of the plan"),
             EditKind::Emptied => "said that nothing is to be checked".to_owned(),
         }

@@ -11,6 +11,8 @@ mod damaged;
 mod diffs;
 #[path = "cases/inherited.rs"]
 mod inherited;
+#[path = "cases/named.rs"]
+mod named;
 #[path = "cases/outcomes.rs"]
 mod outcomes;
 #[path = "cases/proof.rs"]

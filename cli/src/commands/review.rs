@@ -125,6 +125,8 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
             };
             for view in &found {
                 out.push_str(&brief(view, context));
+                let question = text::one_line(&view.review.explanation, 300);
+                out.push_str(&field("  question", 11, &question));
             }
             Ok(Reply::new(summary, &ReviewsData { reviews: found }).human(out))
         }
@@ -190,7 +192,7 @@ fn decision(args: Decide, approve: bool, context: &Context) -> Result<Reply, Fai
                 .or_else(|| context.env.text("LOGNAME"))
                 .map(str::to_owned)
         })
-        .unwrap_or_else(|| "somebody".to_owned());
+        .unwrap_or_else(|| "a person".to_owned());
     if !args.confirm {
         let shown = engine::reviews(&engine, Some(&args.review), true)?;
         let first = shown.first();

@@ -71,6 +71,12 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     };
     let summary = format!("task {task} {verb} in session {}:{session}", started.agent);
     let mut text = format!("{summary}\n");
+    if let Some(before) = &started.closed_before {
+        text.push_str(&format!(
+            "{} {before} has the same title and is closed; this is another task\n",
+            paint(DIM, "note:")
+        ));
+    }
     if started.session_made_up {
         text.push_str(&format!(
             "{} pass --session {session} or set TAKEUP_SESSION={session} in this session\n",

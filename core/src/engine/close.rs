@@ -283,6 +283,10 @@ fn given_up_before(
     text: Option<&str>,
     error: &EngineError,
 ) -> Option<(Identity, Task)> {
+    let error = match error {
+        EngineError::Namesake { error, .. } => error,
+        error => error,
+    };
     let EngineError::Transition {
         task_id,
         refusal: status::Refusal::Closed,

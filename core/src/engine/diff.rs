@@ -194,7 +194,7 @@ fn held<'a>(
                 .rfind(|identity| select::names(from, &identity.session))
                 .ok_or_else(|| EngineError::NoSession(from.to_owned()))
         }
-        (None, None) => select::own_one(site, state, &caller.as_reader(), None),
+        (None, None) => select::to_read(site, state, caller),
     }
 }
 

@@ -103,6 +103,24 @@ pub enum EngineError {
     /// A task of that name is unfinished at another place.
     #[error("it is unfinished elsewhere: {_0}")]
     TaskExistsElsewhere(Elsewhere),
+    /// The task of that title is going on in this session, and is not what is asked for.
+    #[error("task {task_id} is going on in this session, without {}", missing.join(", "))]
+    TaskDiffers {
+        /// The task.
+        task_id: TaskId,
+        /// What it lacks, in words.
+        missing: Vec<String>,
+        /// How to come by it.
+        ways: Vec<String>,
+    },
+    /// The task that was named by its id is closed, and another one of its title is not.
+    #[error("{error}; the unfinished task of that title is {open}")]
+    Namesake {
+        /// What is said of the closed one.
+        error: Box<Self>,
+        /// The other one.
+        open: TaskId,
+    },
     /// What is meant was left at another place.
     #[error("{_0}")]
     HeldElsewhere(Elsewhere),
@@ -266,6 +284,8 @@ impl Explain for EngineError {
             Self::SessionUnknown => "session-unknown",
             Self::HeldByOther { .. } => "held-by-other",
             Self::TaskExists { .. } | Self::TaskExistsElsewhere(_) => "task-exists",
+            Self::TaskDiffers { .. } => "task-differs",
+            Self::Namesake { error, .. } => error.code(),
             Self::HeldElsewhere(_) => "held-elsewhere",
             Self::AlreadyTakenUp { .. } => "already-taken-up",
             Self::Changed(_) => "changed-since-shown",
@@ -330,6 +350,15 @@ impl Explain for EngineError {
                     "{}; or give the new task another title",
                     there.way_out()
                 ));
+            }
+            Self::TaskDiffers { ways, .. } => {
+                return Some(format!(
+                    "{}; or give the new task another title",
+                    ways.join("; ")
+                ));
+            }
+            Self::Namesake { open, .. } => {
+                return Some(format!("name {open} where that one is meant"));
             }
             Self::HeldElsewhere(there) => return Some(there.way_out()),
             Self::AlreadyTakenUp { .. } => {
@@ -421,8 +450,10 @@ impl Explain for EngineError {
             Self::Ambiguous(_) | Self::AmbiguousOwn(_) | Self::NeedsConfirmation { .. } => {
                 Exit::Confirm
             }
+            Self::Namesake { error, .. } => error.exit(),
             Self::TaskExists { .. }
             | Self::TaskExistsElsewhere(_)
+            | Self::TaskDiffers { .. }
             | Self::AlreadyTakenUp { .. }
             | Self::Changed(_)
             | Self::AlreadyDecided(_) => Exit::Conflict,

@@ -114,18 +114,7 @@ pub fn inspect(engine: &Engine<'_>, request: &InspectRequest) -> Result<Inspecti
     let gatherer = Gatherer::new(engine, &site, &caller, &look);
     let mut candidates = gatherer.all(&site.view)?;
     if let Some(text) = &request.task {
-        let known = select::task(&site.view.state, text).map(|entry| entry.task.task_id.clone());
-        let wanted = match known {
-            Ok(task_id) => task_id.to_string(),
-            Err(EngineError::NoTask(_)) => text.clone(),
-            Err(error) => return Err(error),
-        };
-        candidates.retain(|candidate| {
-            candidate.identity.task_id.as_str() == wanted || &candidate.identity.title == text
-        });
-        if candidates.is_empty() {
-            return Err(EngineError::NoTask(text.clone()));
-        }
+        select::narrow(&mut candidates, &site.view.state, text)?;
     }
     if let Some(from) = &request.from {
         candidates.retain(|candidate| select::names(from, &candidate.session()));

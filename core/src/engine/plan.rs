@@ -9,7 +9,8 @@ use crate::redact;
 /// Makes the command of a planned check as it is kept. It cannot hold a secret: masked, it could neither be run nor told from
 /// another.
 pub(super) fn planned_command(engine: &Engine<'_>, text: &str) -> Result<String, EngineError> {
-    if text.trim().chars().any(char::is_control) {
+    // A tab is white space inside a line, and no line of its own.
+    if text.trim().chars().any(|c| c.is_control() && c != '\t') {
         return Err(EngineError::NotAllowed(
             "a planned check is one line: what stands on another would be run and not be seen"
                 .to_owned(),
@@ -45,7 +46,8 @@ pub enum PlanEdit {
     NoChecks,
 }
 
-/// Changes the plan of a task. Adding what is there, or removing what is not, changes nothing. What an agent's session has to
+/// Changes the plan of a task that is not closed and was not left at another place. Adding what is there changes nothing: a
+/// check that is added again without a control keeps the one it has, and one that is added with another control gets that. What an agent's session has to
 /// prove is changed by that session or by a person, and not by another agent.
 pub fn edit_plan(
     engine: &Engine<'_>,
@@ -71,12 +73,11 @@ pub fn edit_plan(
                         .map(|text| planned_command(engine, text))
                         .transpose()?,
                 };
-                match task
-                    .plan
-                    .checks
-                    .iter_mut()
-                    .find(|known| known.command == check.command)
-                {
+                let mut known = task.plan.checks.iter_mut();
+                match known.find(|known| known.command == check.command) {
+                    // The same check with no word of its control keeps the control it has.
+                    Some(_) if check.must_fail.is_none() => {}
+                    Some(known) if known.must_fail == check.must_fail => {}
                     Some(known) => *known = check,
                     None => task.plan.checks.push(check),
                 }
@@ -143,10 +144,16 @@ fn allowed(caller: &Caller, entry: &TaskEntry) -> Result<(), EngineError> {
     }
 }
 
-/// Returns the task that is meant: the one that is named, else the caller's own.
+/// Returns the task that is to be changed: the one that is named, else the caller's own.
 fn meant(site: &Site, view: &View, caller: &Caller, which: &Which) -> Result<TaskId, EngineError> {
     match (&which.task, &which.session) {
-        (Some(text), None) => Ok(select::task(&view.state, text)?.task.task_id.clone()),
+        // An agent that does not say which session it is changes what it holds itself.
+        (Some(text), None)
+            if caller.session.is_some() || caller.agent_or_person() == AgentId::person() =>
+        {
+            let entry = select::open_here(site, &view.state, text)?;
+            Ok(entry.task.task_id.clone())
+        }
         (task, _) => Ok(select::own_one(site, &view.state, caller, task.as_deref())?
             .task_id
             .clone()),
@@ -160,7 +167,11 @@ pub fn plan_of(
 ) -> Result<(TaskId, Plan, Vec<crate::propose::Proposal>), EngineError> {
     let site = Site::open_used(engine)?;
     let caller = Caller::of(engine, which)?;
-    let task_id = meant(&site, &site.view, &caller.as_reader(), which)?;
+    let state = &site.view.state;
+    let task_id = match &which.task {
+        Some(text) => select::task(state, text)?.task.task_id.clone(),
+        None => select::to_read(&site, state, &caller)?.task_id.clone(),
+    };
     let plan = entry_of(&site.view, &task_id)?.task.plan.clone();
     Ok((task_id, plan, crate::propose::propose(&site.place().root)))
 }

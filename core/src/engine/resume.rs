@@ -138,7 +138,7 @@ fn resume_with(
     Err(if nothing_found && !site.is_used() {
         EngineError::NotInitialised(text_of_path(&site.place().root))
     } else {
-        error
+        select::with_namesake(&site.view.state, request.task.as_deref(), error)
     })
 }
 
@@ -427,17 +427,7 @@ fn choose(
 ) -> Result<Candidate, EngineError> {
     let mut matching = gatherer.all(view)?;
     if let Some(text) = &request.task {
-        let wanted = match select::task(&view.state, text) {
-            Ok(entry) => entry.task.task_id.to_string(),
-            Err(EngineError::NoTask(_)) => text.clone(),
-            Err(error) => return Err(error),
-        };
-        matching.retain(|candidate| {
-            candidate.identity.task_id.as_str() == wanted || &candidate.identity.title == text
-        });
-        if matching.is_empty() {
-            return Err(EngineError::NoTask(text.clone()));
-        }
+        select::narrow(&mut matching, &view.state, text)?;
     }
     if let Some(from) = &request.from {
         matching.retain(|candidate| select::names(from, &candidate.session()));

@@ -1,15 +1,20 @@
 //! Which task and which session a caller means.
-use super::{Caller, Choice, Elsewhere, EngineError, Site};
+use super::{Caller, Candidate, Choice, Elsewhere, EngineError, Site};
 use crate::identity::Identity;
 use crate::ids::{AgentId, SessionRef, TaskId};
 use crate::ledger::{State, TaskEntry};
-use crate::verdict::{Whereabouts, misplaced};
+use crate::status::Refusal;
+use crate::verdict::{Verdict, Whereabouts, misplaced};
 
-/// Finds a task by its id, its title, or the beginning of its id where that is enough.
+/// Finds a task by its id, its title, or the beginning of its id where that is enough. An exact id means that task alone, also
+/// where it is closed or archived and another one has it for a title.
 pub(super) fn task<'a>(state: &'a State, text: &str) -> Result<&'a TaskEntry, EngineError> {
     let entries = || state.tasks.values();
     if let Some(entry) = entries().find(|entry| entry.task.task_id.as_str() == text) {
         return Ok(entry);
+    }
+    if is_id(state, text) {
+        return Err(EngineError::NoTask(text.to_owned()));
     }
     let by_title: Vec<_> = entries().filter(|entry| entry.task.title == text).collect();
     let mut matching: Vec<_> = if by_title.is_empty() {
@@ -41,6 +46,109 @@ pub(super) fn task<'a>(state: &'a State, text: &str) -> Result<&'a TaskEntry, En
     }
 }
 
+/// Tells whether a text is the id of a task there is, or was.
+fn is_id(state: &State, text: &str) -> bool {
+    let known = state.tasks.keys().chain(&state.archived);
+    known.into_iter().any(|id| id.as_str() == text)
+}
+
+/// Keeps the candidates of the task that a text names, also of one that only an agent's own store knows.
+pub(super) fn narrow(
+    candidates: &mut Vec<Candidate>,
+    state: &State,
+    text: &str,
+) -> Result<(), EngineError> {
+    let named = |candidate: &Candidate| candidate.identity.task_id.as_str() == text;
+    if is_id(state, text) || candidates.iter().any(named) {
+        candidates.retain(named);
+    } else {
+        let wanted = match task(state, text) {
+            Ok(entry) => entry.task.task_id.as_str(),
+            Err(EngineError::NoTask(_)) => text,
+            Err(error) => return Err(error),
+        };
+        candidates.retain(|candidate| {
+            candidate.identity.task_id.as_str() == wanted || candidate.identity.title == text
+        });
+    }
+    if candidates.is_empty() {
+        return Err(EngineError::NoTask(text.to_owned()));
+    }
+    Ok(())
+}
+
+/// Adds to what is said of a closed task that was named by its id which unfinished one has its title.
+pub(super) fn with_namesake(state: &State, text: Option<&str>, error: EngineError) -> EngineError {
+    let is_over = match &error {
+        EngineError::AlreadyTakenUp { .. } | EngineError::NoTask(_) => true,
+        EngineError::Transition { refusal, .. } => *refusal == Refusal::Closed,
+        EngineError::Refused { judgement, .. } => judgement.verdict == Verdict::NotResumable,
+        _ => false,
+    };
+    let Some(text) = text.filter(|text| is_over && is_id(state, text)) else {
+        return error;
+    };
+    let known = state.tasks.values();
+    let closed = known
+        .clone()
+        .find(|entry| entry.task.task_id.as_str() == text);
+    let of_title = |entry: &&TaskEntry| {
+        let title = entry.task.title.as_str();
+        let same = match closed {
+            Some(closed) => closed.task.title == title,
+            None => TaskId::from_title(title).as_str() == text,
+        };
+        (same || title == text) && entry.task.task_id.as_str() != text
+    };
+    let mut open = known.filter(|entry| !entry.is_closed()).filter(of_title);
+    match open.next() {
+        Some(entry) => EngineError::Namesake {
+            error: Box::new(error),
+            open: entry.task.task_id.clone(),
+        },
+        None => error,
+    }
+}
+
+/// Finds a task that is to be changed by whoever names it: it is neither closed, nor held in another work tree.
+pub(super) fn open_here<'a>(
+    site: &Site,
+    state: &'a State,
+    text: &str,
+) -> Result<&'a TaskEntry, EngineError> {
+    let entry = task(state, text).map_err(|error| with_namesake(state, Some(text), error))?;
+    let Some(holder) = entry.holder() else {
+        return Ok(entry);
+    };
+    if holder.status.is_closed() {
+        return Err(with_namesake(state, Some(text), closed_error(holder)));
+    }
+    if !site.is_here(&holder.place)
+        && let Some(there) = Elsewhere::of(site, holder)?
+    {
+        return Err(EngineError::HeldElsewhere(there));
+    }
+    refuse_copies(site, holder)?;
+    Ok(entry)
+}
+
+/// Refuses in a copy of the place, and where a work tree is shared: what is recorded of an identity there would be taken for
+/// the original's.
+fn refuse_copies(site: &Site, identity: &Identity) -> Result<(), EngineError> {
+    let whereabouts = site.whereabouts(&identity.place)?;
+    let is_others = matches!(
+        whereabouts,
+        Whereabouts::Copied | Whereabouts::CopyOfGone | Whereabouts::Shared(_)
+    );
+    if is_others && let Some(judgement) = misplaced(whereabouts, &identity.place.root) {
+        return Err(EngineError::Refused {
+            task_id: identity.task_id.clone(),
+            judgement,
+        });
+    }
+    Ok(())
+}
+
 fn choice(identity: &Identity) -> Choice {
     Choice {
         task_id: identity.task_id.clone(),
@@ -63,19 +171,10 @@ pub(super) fn own<'a>(
     caller: &Caller,
     task_text: Option<&str>,
 ) -> Result<Vec<&'a Identity>, EngineError> {
-    let found = named(site, state, caller, task_text)?;
+    let found = named(site, state, caller, task_text)
+        .map_err(|error| with_namesake(state, task_text, error))?;
     for identity in &found {
-        let whereabouts = site.whereabouts(&identity.place)?;
-        let is_others = matches!(
-            whereabouts,
-            Whereabouts::Copied | Whereabouts::CopyOfGone | Whereabouts::Shared(_)
-        );
-        if is_others && let Some(judgement) = misplaced(whereabouts, &identity.place.root) {
-            return Err(EngineError::Refused {
-                task_id: identity.task_id.clone(),
-                judgement,
-            });
-        }
+        refuse_copies(site, identity)?;
     }
     Ok(found)
 }
@@ -114,7 +213,7 @@ fn named<'a>(
         if !found.is_empty() {
             return Ok(found);
         }
-        if let Some(closed) = of_session(&here).last() {
+        if let Some(closed) = last_changed(of_session(&here)) {
             return Err(closed_error(closed));
         }
         let held = |identity: &&Identity| identity.session == session;
@@ -173,6 +272,40 @@ fn of_unnamed<'a>(
         }),
         _ => Ok(own),
     }
+}
+
+/// Finds the identity that a reader means who names no task: the caller's own, else the one its session closed last.
+pub(super) fn to_read<'a>(
+    site: &'a Site,
+    state: &'a State,
+    caller: &Caller,
+) -> Result<&'a Identity, EngineError> {
+    let caller = &caller.as_reader();
+    let error = match own_one(site, state, caller, None) {
+        Ok(identity) => return Ok(identity),
+        Err(error) => error,
+    };
+    let closed = match &error {
+        EngineError::AlreadyTakenUp { task_id, .. } => Some(task_id),
+        EngineError::Transition { task_id, refusal } if *refusal == Refusal::Closed => {
+            Some(task_id)
+        }
+        _ => None,
+    };
+    let entry = closed.and_then(|task_id| state.tasks.get(task_id));
+    let named = caller.session.as_ref();
+    let of_session = |identity: &&Identity| {
+        named.is_some_and(|named| named.id == identity.session.id) && site.is_here(&identity.place)
+    };
+    let held = entry.map(|entry| entry.identities.iter().filter(of_session).collect());
+    held.and_then(last_changed).ok_or(error)
+}
+
+/// Returns the identity that was changed last.
+fn last_changed(identities: Vec<&Identity>) -> Option<&Identity> {
+    identities
+        .into_iter()
+        .max_by_key(|identity| identity.updated_at)
 }
 
 /// Says where the open identity is that is meant and is not here, if there is one.
@@ -244,7 +377,7 @@ pub(super) fn closed_error(identity: &Identity) -> EngineError {
         },
         None => EngineError::Transition {
             task_id: identity.task_id.clone(),
-            refusal: crate::status::Refusal::Closed,
+            refusal: Refusal::Closed,
         },
     }
 }

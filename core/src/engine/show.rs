@@ -86,29 +86,27 @@ fn entry(
     let state = &site.view.state;
     match task {
         None => {
-            let identity = select::own_one(site, state, &caller.as_reader(), None)?;
+            let identity = select::to_read(site, state, caller)?;
             state
                 .tasks
                 .get(&identity.task_id)
                 .map(|entry| (entry.clone(), false))
                 .ok_or_else(|| EngineError::NoTask(identity.task_id.to_string()))
         }
-        Some(text) => match select::task(state, text) {
-            Ok(entry) => Ok((entry.clone(), false)),
-            Err(EngineError::NoTask(_)) => {
-                let archived = match TaskId::new(text) {
-                    Ok(task_id) => site
-                        .ledger
-                        .read_archive(&task_id)
-                        .map_err(EngineError::Damaged)?,
-                    Err(_) => None,
-                };
-                archived
-                    .map(|entry| (entry, true))
-                    .ok_or_else(|| EngineError::NoTask(text.to_owned()))
+        Some(text) => {
+            // An exact id goes before a title, also that of a task in the archive.
+            let archived = match TaskId::new(text) {
+                Ok(task_id) if !state.tasks.contains_key(&task_id) => site
+                    .ledger
+                    .read_archive(&task_id)
+                    .map_err(EngineError::Damaged)?,
+                _ => None,
+            };
+            match archived {
+                Some(entry) => Ok((entry, true)),
+                None => Ok((select::task(state, text)?.clone(), false)),
             }
-            Err(error) => Err(error),
-        },
+        }
     }
 }
 
@@ -254,11 +252,15 @@ fn history(entry: &TaskEntry) -> Vec<LogLine> {
         ));
     }
     for review in &entry.reviews {
+        let question = match review.explanation.trim() {
+            "" => review.title.as_str(),
+            question => question,
+        };
         lines.push(line(
             review.created_at,
             "review",
             &review.session.to_string(),
-            format!("asked: {}", review.title),
+            format!("asked: {question}"),
         ));
         if let ReviewState::Decided { decision } | ReviewState::Applied { decision, .. } =
             &review.state

@@ -3,7 +3,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::candidate::IdentityView;
-use super::{Caller, Elsewhere, Engine, EngineError, PATIENCE, Site, Which, select};
+use super::{Caller, Engine, EngineError, PATIENCE, Site, Which, again, select};
 use crate::boundary::Boundary;
 use crate::fingerprint::{Look, Provenance, ProvenanceEvent};
 use crate::identity::{Closing, Identity, Note, Recorded, Task};
@@ -58,7 +58,10 @@ pub struct Started {
     /// Why nothing can be judged later, where the look was incomplete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub incomplete: Option<String>,
-    /// Something was written; a repeated call writes nothing.
+    /// The closed task of the same title, where this is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub closed_before: Option<TaskId>,
+    /// The task is new. A repeated call finds it going on.
     pub wrote: bool,
 }
 
@@ -116,25 +119,25 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
     let slug = TaskId::from_title(&title);
 
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
-        if let Some(entry) = view.state.tasks.get(&slug)
-            && !entry.is_closed()
-        {
-            let own = entry
-                .identity(&session)
-                .filter(|identity| !identity.status.is_closed());
-            if let Some(held) = own.or_else(|| entry.holder())
-                && let Some(there) = Elsewhere::of(&site, held)?
-            {
-                return Err(EngineError::TaskExistsElsewhere(there));
-            }
-            return match (own, entry.holder()) {
-                (Some(own), _) => Ok((None, (own.clone(), entry.task.clone()))),
-                (None, Some(holder)) => Err(EngineError::TaskExists {
-                    task_id: slug.clone(),
-                    holder: holder.session.clone(),
-                }),
-                (None, None) => Err(EngineError::NoTask(slug.to_string())),
-            };
+        if let Some((entry, own)) = again::unfinished(&site, &view.state, &session, &title)? {
+            again::demand_same(&entry.task, &plan, &boundary)?;
+            let mut own = own.clone();
+            let other = caller.process_named && own.process != caller.process;
+            let transition = other.then(|| {
+                // The session says anew which process stands for it.
+                own.process.clone_from(&caller.process);
+                own.updated_at = at;
+                own.revision += 1;
+                Transition {
+                    at,
+                    actor: caller.actor(),
+                    operation: "start".to_owned(),
+                    changes: vec![Change::Identity {
+                        identity: Box::new(own.clone()),
+                    }],
+                }
+            });
+            return Ok((transition, (own, entry.task.clone(), None)));
         }
         let task = Task {
             task_id: free(&site.ledger, &view.state, &slug),
@@ -143,6 +146,7 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
             plan: plan.clone(),
             created_at: at,
         };
+        let before = again::closed_before(&view.state, &title);
         let identity = Identity {
             task_id: task.task_id.clone(),
             session: session.clone(),
@@ -173,12 +177,11 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
             operation: "start".to_owned(),
             changes,
         };
-        Ok((Some(transition), (identity, task)))
+        Ok((Some(transition), (identity, task, Some(before))))
     })?;
-    let wrote = committed.wrote;
-    let (identity, task) = committed.value;
+    let (identity, task, begun) = committed.value;
     super::effects::settle_beside(engine, &site, &caller.actor());
-    if wrote {
+    if committed.wrote {
         super::effects::mirror(engine, &site, &identity, &task);
     }
     Ok(Started {
@@ -192,7 +195,8 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
         },
         plan: task.plan,
         incomplete: look.record.incomplete,
-        wrote,
+        wrote: begun.is_some(),
+        closed_before: begun.flatten(),
     })
 }
 
@@ -444,7 +448,7 @@ pub struct AddNoteRequest {
     pub text: String,
 }
 
-/// Adds a note to a task. Returns the task and the note as it was kept.
+/// Adds a note to a task that is not closed and was not left at another place. Returns the task and the note as it was kept.
 pub fn add_note(
     engine: &Engine<'_>,
     request: &AddNoteRequest,
@@ -463,7 +467,10 @@ pub fn add_note(
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         let task_id = match &request.which.task {
-            Some(text) => select::task(&view.state, text)?.task.task_id.clone(),
+            Some(text) => select::open_here(&site, &view.state, text)?
+                .task
+                .task_id
+                .clone(),
             None => select::own_one(&site, &view.state, &caller, None)?
                 .task_id
                 .clone(),

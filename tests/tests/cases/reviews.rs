@@ -62,6 +62,51 @@ fn a_pending_review_blocks_from_everywhere_even_after_the_tree_changed() {
 }
 
 #[test]
+fn a_list_says_what_is_asked_and_a_log_who_answered() {
+    let scratch = left();
+    for question in ["may I deploy?", "may I write to the customers?"] {
+        scratch
+            .takeup(&["review", "request", question, "--session", "s1"])
+            .exits(0);
+    }
+    for words in [&["review"][..], &["review", "list"], &["log", "t1"]] {
+        let said = scratch.takeup(words).exits(0).stdout;
+        assert!(said.contains("may I deploy?"), "{said}");
+        assert!(said.contains("may I write to the customers?"), "{said}");
+    }
+    let shown = scratch.takeup(&["review", "show", "t1"]).exits(0).stdout;
+    assert_eq!(shown.matches("may I deploy?").count(), 1, "{shown}");
+    // A boundary's question names the paths.
+    let scratch = scratch_outside();
+    let said = scratch.takeup(&["review"]).exits(0).stdout;
+    assert!(said.contains("docs/outside.md"), "{said}");
+    let mut command = scratch.program_in(&scratch.repo());
+    command.env_remove("USER").env_remove("LOGNAME");
+    command.args(["review", "approve", "t1", "--confirm"]);
+    takeup_tests::Ran::of(command.output().unwrap()).exits(0);
+    let said = scratch.takeup(&["log", "t1"]).exits(0).stdout;
+    let line = said.lines().find(|line| line.contains("approved review-"));
+    assert!(line.unwrap().contains("a person"), "{said}");
+}
+
+fn scratch_outside() -> takeup_tests::Scratch {
+    let scratch = scratch();
+    let words = [
+        "start",
+        "t1",
+        "--session",
+        "s1",
+        "--no-checks",
+        "--allow",
+        "src/",
+    ];
+    scratch.takeup(&words).exits(0);
+    scratch.write("docs/outside.md", "outside\n");
+    scratch.takeup(&["evaluate", "--session", "s1"]).exits(3);
+    scratch
+}
+
+#[test]
 fn an_approval_is_a_persons_and_for_what_was_shown() {
     let scratch = left();
     let id = ask(&scratch);
