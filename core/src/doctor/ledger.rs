@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{Finding, Health, Remedy, Scene};
 use crate::files::Staged;
-use crate::hooks::{self, HookError, HookState, Manager};
+use crate::hooks::{self, ByHand, HookError, HookState, Manager};
 use crate::issue::IssueKind;
 use crate::ledger::{Ledger, View};
 use crate::text;
@@ -271,6 +271,23 @@ fn unreadable_hooks(error: &HookError) -> Finding {
     finding.advice("look at what stands there; nothing was changed")
 }
 
+/// Says how a hook that was displaced runs again.
+fn put_back(what: Option<&ByHand>, run: &[String]) -> String {
+    let mut text = match what {
+        Some(what) => what.text(),
+        None => {
+            "look at what took its place; put it back with: git takeup hooks install".to_owned()
+        }
+    };
+    if !run.is_empty() {
+        let run = run.join("\n");
+        text.push_str(&format!(
+            "\nor, where that setting is not wanted, run:\n{run}"
+        ));
+    }
+    text
+}
+
 pub(super) fn hooks(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
     let recorded = view.state.hooks.values();
     match hooks::temporary_files(scene.place, scene.repository.git(), recorded) {
@@ -375,13 +392,17 @@ pub(super) fn hooks(scene: &Scene<'_>, view: &View, found: &mut Vec<Finding>) {
                 },
                 what.text(),
             ),
-            HookState::Displaced { by, since } => (
+            HookState::Displaced {
+                by,
+                since,
+                what,
+                run,
+            } => (
                 match since {
                     Some(since) => format!("it was displaced by {by}, since {since}"),
                     None => format!("it was displaced by {by}"),
                 },
-                "look at what took its place; put it back with: git takeup hooks install"
-                    .to_owned(),
+                put_back(what.as_ref(), run),
             ),
             HookState::NotRun { why, run } => (
                 format!("it is there and does not run: {why}"),

@@ -42,6 +42,8 @@ pub fn unseen_head(
         .rev()
         .find(|seen| &seen.worktree_id == worktree);
     let moves = last_moves(repository.place(), "HEAD");
+    // What was seen before the hooks were taken out and put in again says nothing of the time between.
+    let last = last.filter(|last| last.at >= installed.installed_at);
     let missed = match last {
         Some(last) => last.head_after != head,
         None => !since(&moves, installed).is_empty(),

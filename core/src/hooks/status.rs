@@ -85,6 +85,12 @@ pub enum HookState {
         by: String,
         /// Since when, as far as can be told: not before this.
         since: Option<Time>,
+        /// What has to be added where, if what took its place is somebody else's: to install again is refused there.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        what: Option<ByHand>,
+        /// Commands after which git looks where it was installed.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        run: Vec<String>,
     },
     /// It is there and does not run.
     NotRun {
@@ -146,10 +152,10 @@ pub fn status(
     }
     together(found.iter_mut().filter_map(|hook| match &mut hook.state {
         HookState::Missing { what } => Some(what),
+        HookState::Displaced { what, .. } => what.as_mut(),
         HookState::Absent
         | HookState::Installed { .. }
         | HookState::ByHand { .. }
-        | HookState::Displaced { .. }
         | HookState::NotRun { .. } => None,
     }));
     Ok(found)
@@ -230,7 +236,7 @@ impl Looked<'_> {
             self.recorded.is_some_and(|hook| hook.place == file)
         };
         if self.recorded.is_some() && !by_hand.as_ref().is_some_and(is_told) {
-            return Ok(self.displaced(&path, &seen));
+            return Ok(self.displaced(&path, &seen, by_hand));
         }
         if by_hand.is_none() && cannot_be_joined(&path, &seen, self.event)? {
             let what = not_joined(&path, self.event);
@@ -334,7 +340,7 @@ impl Looked<'_> {
         })
     }
 
-    fn displaced(&self, path: &Path, seen: &Seen) -> HookState {
+    fn displaced(&self, path: &Path, seen: &Seen, what: Option<ByHand>) -> HookState {
         let elsewhere = self.recorded.is_some_and(|hook| {
             crate::paths::path_of_text(&hook.place)
                 .as_deref()
@@ -370,9 +376,15 @@ impl Looked<'_> {
             .map(|meta| {
                 Time::from_millis(meta.ctime().saturating_mul(1000) + meta.ctime_nsec() / 1_000_000)
             });
+        let setting = self.hooks_path.filter(|_| elsewhere);
         HookState::Displaced {
             by,
             since: changed.max(ran),
+            what,
+            run: setting
+                .and_then(|entry| unset(entry.scope))
+                .into_iter()
+                .collect(),
         }
     }
 }

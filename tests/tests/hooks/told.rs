@@ -180,3 +180,62 @@ fn hooks_that_a_variable_turns_off_are_said_to_record_nothing() {
         .json();
     assert_eq!(status["data"]["turnedOff"], false);
 }
+
+/// What was made while the hooks were taken out was not missed by any.
+#[test]
+fn what_was_made_between_two_installations_is_not_missed() {
+    let scratch = installed();
+    scratch.git(&["commit", "-q", "--allow-empty", "-m", "seen"]);
+    settled(&scratch.repo());
+    scratch.takeup(&["hooks", "uninstall"]).exits(0);
+    scratch.git(&["commit", "-q", "--allow-empty", "-m", "between"]);
+    scratch.takeup(&["hooks", "install"]).exits(0);
+    assert_eq!(doctor(&scratch, &scratch.repo(), "hooks-missed"), None);
+    let status = scratch.takeup(&["hooks", "status", "--json"]).exits(0);
+    assert!(status.json()["data"]["unseen"].is_null());
+    let off = "core.hooksPath=/dev/null";
+    scratch.git(&["-c", off, "commit", "-q", "--allow-empty", "-m", "missed"]);
+    let said = doctor(&scratch, &scratch.repo(), "hooks-missed").unwrap();
+    assert!(said.contains("commit: missed"), "{said}");
+}
+
+/// The judge is git: after either of the ways that the doctor names, it calls us again.
+#[test]
+fn hooks_that_a_setting_displaced_run_again_by_what_the_doctor_says() {
+    for scope in ["--global", "--local"] {
+        let scratch = installed();
+        let folder = match scope {
+            "--global" => scratch.home().join("hooks"),
+            _ => scratch.repo().join("tree-hooks"),
+        };
+        fs::create_dir_all(&folder).unwrap();
+        scratch.git(&["config", scope, "core.hooksPath", folder.to_str().unwrap()]);
+        let commit = |message: &str, seen: bool| {
+            let before = state(&scratch.repo()).observations.len();
+            scratch.git(&["commit", "-q", "--allow-empty", "-m", message]);
+            let after = settled(&scratch.repo()).observations.len();
+            assert_eq!(after > before, seen, "{scope} {message}");
+        };
+        commit("unseen", false);
+        let said = doctor(&scratch, &scratch.repo(), "hook-post-commit").unwrap();
+        assert!(said.contains("displaced by core.hooksPath"), "{said}");
+        assert!(!said.contains("hooks install"), "{said}");
+        let status = scratch
+            .takeup(&["hooks", "status", "--json"])
+            .exits(1)
+            .json();
+        assert!(status["next"].is_null(), "{}", status["next"]);
+        let hook = &status["data"]["hooks"][0];
+        let unset = hook["run"][0].as_str().unwrap();
+        assert!(said.contains(unset), "{said}");
+        let words: Vec<&str> = unset.split(' ').skip(1).collect();
+        scratch.git(&words);
+        commit("seen", true);
+        scratch.git(&["config", scope, "core.hooksPath", folder.to_str().unwrap()]);
+        script(
+            Path::new(hook["what"]["file"].as_str().unwrap()),
+            hook["what"]["add"].as_str().unwrap(),
+        );
+        commit("seen by the lines", true);
+    }
+}

@@ -72,6 +72,7 @@ pub(super) fn status(
     text.push_str(&by_hand_text(found.iter().filter_map(
         |hook| match &hook.state {
             HookState::Missing { what } => Some(what),
+            HookState::Displaced { what, .. } => what.as_ref(),
             _ => None,
         },
     )));
@@ -88,9 +89,13 @@ pub(super) fn status(
     }
     let all = running == found.len();
     // What a person has to do is said; only the rest does an installation help.
-    let helps = found
-        .iter()
-        .any(|hook| matches!(hook.state, HookState::Absent | HookState::Displaced { .. }));
+    let helps = found.iter().any(|hook| {
+        let state = &hook.state;
+        matches!(
+            state,
+            HookState::Absent | HookState::Displaced { what: None, .. }
+        )
+    });
     let reply = Reply::new(
         summary,
         &StatusData {
@@ -140,7 +145,7 @@ fn state_text(state: &HookState) -> (String, String) {
             paint(printer::YELLOW, "by hand"),
             format!("{}: {}", what.manager.name(), what.file.display()),
         ),
-        HookState::Displaced { by, since } => (
+        HookState::Displaced { by, since, .. } => (
             paint(printer::RED, "displaced"),
             since.map_or_else(
                 || format!("by {by}"),
