@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 use takeup_core::env::Env;
-use takeup_core::files::read_bounded;
+use takeup_core::files::read_own;
 use takeup_core::paths::config_dir;
 use takeup_core::repository::{ConfigScope, Repository, plain_place};
 use takeup_core::settings::{ConfirmBy, Settings};
@@ -136,7 +136,7 @@ pub(crate) fn load(env: &Env) -> Layered {
         Repository::discover(env, &env.cwd).ok()
     };
     let mut layers = Vec::new();
-    layers.extend(user.and_then(|path| file(&path, &mut layered.complaints)));
+    layers.extend(user.and_then(|path| file(env, &path, &mut layered.complaints)));
     if let Some(repository) = &repository {
         layers.extend(git(repository));
     }
@@ -230,9 +230,9 @@ fn nearest(word: &str) -> Option<&'static str> {
         .map(|(_, name)| name)
 }
 
-fn file(path: &Path, complaints: &mut Vec<String>) -> Option<Layer> {
+fn file(env: &Env, path: &Path, complaints: &mut Vec<String>) -> Option<Layer> {
     let origin = path.display().to_string();
-    let bytes = match read_bounded(path, LONGEST) {
+    let bytes = match read_own(env, path, LONGEST) {
         Ok(bytes) => bytes?,
         Err(issue) => {
             complaints.push(format!("{origin}: {}", issue.message));

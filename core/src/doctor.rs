@@ -124,7 +124,8 @@ pub enum Remedy {
         #[serde(serialize_with = "crate::paths::in_json")]
         path: PathBuf,
     },
-    /// Give a damaged file another name, so that a new one can be made. Nothing of it is lost.
+    /// Give a damaged file, or the folder of a damaged record, another name, so that a new one can be made. Nothing of it is
+    /// lost.
     MoveAside {
         /// The file.
         #[serde(serialize_with = "crate::paths::in_json")]

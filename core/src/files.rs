@@ -1,4 +1,6 @@
 //! The one way in which files are read from strangers' folders, and the one way in which files are written.
+mod own;
+
 use std::fs::{File, Permissions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -9,6 +11,8 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use crate::error::{Exit, Explain};
 use crate::fault;
 use crate::issue::{Issue, IssueKind};
+
+pub use own::{own, read_own};
 
 /// A file could not be read or written.
 #[derive(Debug, thiserror::Error)]

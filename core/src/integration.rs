@@ -5,12 +5,15 @@ mod registry;
 use std::path::{Path, PathBuf};
 
 pub use form::{in_form_of, without_mark};
-pub use registry::{Done, IntegrationError, damaged, install, planned_removal, uninstall};
+pub use registry::{
+    Done, IntegrationError, LONGEST, before, damaged, install, planned_removal, uninstall, way_out,
+};
 
 use serde::{Deserialize, Serialize};
 
 use crate::env::Env;
 use crate::ids::AgentId;
+use crate::repository::find_program;
 
 /// What an installation or removal would change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -93,4 +96,26 @@ pub enum IntegrationState {
         /// What differs.
         what: String,
     },
+}
+
+/// The program that what is dropped in calls.
+pub const PROGRAM: &str = "git-takeup";
+
+/// Says what keeps drop-ins that call [`PROGRAM`] by its bare name from running: it is not on PATH. `None` where it is, or where
+/// there is no PATH to look at.
+pub fn unreachable(env: &Env) -> Option<String> {
+    (env.var("PATH").is_some() && find_program(env, PROGRAM).is_none()).then(|| {
+        format!("{PROGRAM} is not on PATH, so what is dropped in calls nothing: put it into a folder of PATH, as a link if need be")
+    })
+}
+
+impl IntegrationState {
+    /// Turns what is installed into what does not run, where it calls the program by its bare name and there is none.
+    #[must_use]
+    pub fn as_reached(self, env: &Env) -> Self {
+        match (self, unreachable(env)) {
+            (Self::Installed, Some(what)) => Self::Outdated { what },
+            (state, _) => state,
+        }
+    }
 }

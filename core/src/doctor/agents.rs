@@ -1,8 +1,10 @@
 //! What was dropped in for agents, and sessions that live and say nothing.
+use super::place::move_aside;
 use super::{Finding, Scene};
 use crate::agent::{Agent, AgentError, SessionQuery};
 use crate::engine::Engine;
 use crate::integration::{self, IntegrationState, Scope};
+use crate::issue::IssueKind;
 use crate::ledger::View;
 use crate::paths::text_of_path;
 use crate::process::Liveness;
@@ -14,18 +16,23 @@ const LISTED: usize = 50;
 
 pub(super) fn integrations(engine: &Engine<'_>, found: &mut Vec<Finding>) {
     for issue in integration::damaged(engine.env) {
-        found.push(
-            Finding::warn(
-                "integrations",
-                format!("{}: {}", issue.path.display(), issue.message),
-            )
-            .advice("what was there before an integration is not known any more; its own part can still be taken out by hand"),
+        let what = format!(
+            "what was there before an integration is not known: {}: {}",
+            issue.path.display(),
+            issue.message
         );
+        let finding = Finding::warn("integrations", what);
+        found.push(match issue.path.parent() {
+            Some(record) if issue.kind != IssueKind::UnknownVersion && !issue.is_closed() => finding
+                .advice("`--fix` puts the record aside; then `git takeup agents uninstall` and `install` work by what the files themselves hold")
+                .remedy(move_aside(record)),
+            _ => finding.advice(integration::way_out(&issue)),
+        });
     }
-    let mut scopes = vec![Scope::User];
-    if let Ok(place) = discover(engine.env, &engine.env.cwd) {
-        scopes.push(Scope::Project { root: place.root });
-    }
+    let project = discover(engine.env, &engine.env.cwd)
+        .ok()
+        .map(|place| Scope::Project { root: place.root });
+    let scopes: Vec<Scope> = [Scope::User].into_iter().chain(project.clone()).collect();
     for agent in engine.agents {
         let check = format!("agent-{}", agent.id());
         if !agent.detect(engine.env).installed {
@@ -43,6 +50,21 @@ pub(super) fn integrations(engine: &Engine<'_>, found: &mut Vec<Finding>) {
                     differs = true;
                     // To install again is no advice where that would fail, too.
                     found.push(match agent.install(engine.env, scope) {
+                        // What is there is as it would be installed, so the reason is the user's to take away.
+                        Ok(plan) if plan.edits.is_empty() && plan.left.is_empty() => {
+                            let name = agent.name();
+                            let what = format!("{name}: what was dropped in does not run: {what}");
+                            Finding::warn(check.clone(), what).advice(
+                                "to install again changes nothing of that: change what is named",
+                            )
+                        }
+                        Ok(plan) if plan.edits.is_empty() => {
+                            let name = agent.name();
+                            let what =
+                                format!("{name}: what was dropped in is out of date: {what}");
+                            let advice = format!("{}; then: {install}", plan.notes.join("; "));
+                            Finding::warn(check.clone(), what).advice(advice)
+                        }
                         Ok(_) => {
                             let what = format!("what was dropped in is out of date: {what}");
                             Finding::warn(check.clone(), format!("{}: {what}", agent.name()))
@@ -56,11 +78,17 @@ pub(super) fn integrations(engine: &Engine<'_>, found: &mut Vec<Finding>) {
         if differs {
             continue;
         }
-        let install = format!("git takeup agents install {}", agent.id());
+        // Here, where there is a here, and the agent can be integrated into one project.
+        let is_for_project = project.as_ref().is_some_and(|scope| {
+            let plan = agent.install(engine.env, scope);
+            !matches!(plan, Err(AgentError::Unsupported { .. }))
+        });
+        let user = if is_for_project { "" } else { " --user" };
+        let install = format!("git takeup agents install {}{user}", agent.id());
         if !installed
             && let Err(error @ AgentError::Damaged(_)) = agent.install(engine.env, &Scope::User)
         {
-            let install = format!("{install} --user");
+            let install = format!("git takeup agents install {} --user", agent.id());
             found.push(not_editable(check, &**agent, &error, &install));
             continue;
         }

@@ -17,8 +17,10 @@ use crate::ids::AgentId;
 use crate::issue::{Issue, IssueKind};
 use crate::paths::{path_of_text, state_dir, text_of_path};
 
-/// The most bytes of a file that is edited.
-const LONGEST: u64 = 16 << 20;
+/// The most bytes of a file that is edited: Claude Code keeps its projects' state in one of them.
+pub const LONGEST: u64 = 64 << 20;
+/// What the name of a folder whose record was put aside has behind it.
+const ASIDE: &str = ".damaged";
 /// The version of the manifest that is read and written here.
 const VERSION: u32 = 1;
 
@@ -34,6 +36,9 @@ pub enum IntegrationError {
     /// A file cannot be edited.
     #[error("{}: {}", .0.path.display(), .0.message)]
     Damaged(Issue),
+    /// The record of what was there before an installation cannot be read.
+    #[error("what was there before cannot be known: {}: {}", .0.path.display(), .0.message)]
+    Record(Issue),
     /// Reading or writing failed.
     #[error(transparent)]
     File(#[from] FileError),
@@ -45,6 +50,7 @@ impl Explain for IntegrationError {
             Self::NoStateFolder => "no-state-folder",
             Self::Moved(_) => "file-changed",
             Self::Damaged(_) => "file-damaged",
+            Self::Record(_) => "integration-record",
             Self::File(error) => error.code(),
         }
     }
@@ -53,6 +59,7 @@ impl Explain for IntegrationError {
         match self {
             Self::Moved(_) => Some("nothing of that file was changed; try again".to_owned()),
             Self::NoStateFolder | Self::Damaged(_) => None,
+            Self::Record(issue) => Some(way_out(issue)),
             Self::File(error) => error.hint(),
         }
     }
@@ -60,8 +67,21 @@ impl Explain for IntegrationError {
     fn exit(&self) -> Exit {
         match self {
             Self::Moved(_) => Exit::Conflict,
-            Self::NoStateFolder | Self::Damaged(_) | Self::File(_) => Exit::No,
+            Self::NoStateFolder | Self::Damaged(_) | Self::Record(_) | Self::File(_) => Exit::No,
         }
+    }
+}
+
+/// Says what to do about a record that cannot be read.
+pub fn way_out(issue: &Issue) -> String {
+    if issue.kind == IssueKind::UnknownVersion {
+        "a newer takeup wrote it: use that one".to_owned()
+    } else if issue.is_closed() {
+        let open = files::open_up(&issue.path);
+        format!("it may be healthy; make it readable for yourself: {open}")
+    } else {
+        "`git takeup doctor --fix` puts the record aside; then the same command works by what the files themselves hold"
+            .to_owned()
     }
 }
 
@@ -244,8 +264,11 @@ fn removal(
             edits.push((edit, kept.mode));
         }
     }
+    // A link that came or went since gives the same file another name.
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let handled: Vec<PathBuf> = handled.iter().map(|path| real(path)).collect();
     let rest = plan.edits.iter().filter(|edit| {
-        let known = handled.contains(&edit.path);
+        let known = handled.contains(&real(&edit.path));
         !known && edit.before != edit.after
     });
     edits.extend(rest.map(|edit| (edit.clone(), mode_of(&edit.path))));
@@ -253,15 +276,49 @@ fn removal(
 }
 
 /// Tells whether a file that was installed does not hold any more what was put there: somebody edited it since. Nothing is
-/// known of a file that was not installed from here.
+/// known of a file that was not installed from here. Of one whose record is damaged and was put aside it is known by what is
+/// left of that record.
 pub(super) fn edited_since(env: &Env, agent: &AgentId, scope: &Scope, edit: &Edit) -> bool {
+    let Ok(folder) = folder(env, agent, scope) else {
+        return false;
+    };
     let name = text_of_path(&edit.path);
-    folder(env, agent, scope)
-        .and_then(|folder| read(&folder))
-        .is_ok_and(|manifest| {
-            let kept = manifest.files.iter().find(|kept| kept.path == name);
-            kept.is_some_and(|kept| kept.after != edit.before.as_deref().map(digest))
-        })
+    let there = edit.before.as_deref().map(digest);
+    read(&folder).is_ok_and(
+        |manifest| match manifest.files.iter().find(|kept| kept.path == name) {
+            Some(kept) => kept.after != there,
+            None => there.is_some_and(|there| was_other(&folder, &there)),
+        },
+    )
+}
+
+/// Tells whether records were put aside, and such content stands in none of them.
+fn was_other(folder: &Path, content: &str) -> bool {
+    let (Some(all), Some(name)) = (folder.parent(), folder.file_name()) else {
+        return false;
+    };
+    let aside = format!("{}{ASIDE}", name.to_string_lossy());
+    let records: Vec<Vec<u8>> = std::fs::read_dir(all)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&aside))
+        .map(|entry| read_bounded(&entry.path().join("manifest.json"), LONGEST))
+        .map(|record| record.ok().flatten().unwrap_or_default())
+        .collect();
+    let holds = |record: &Vec<u8>| String::from_utf8_lossy(record).contains(content);
+    !records.is_empty() && !records.iter().any(holds)
+}
+
+/// Returns what a file held before something was installed in it from here; `None` where nothing was there, or where that is
+/// not known. Changes nothing.
+pub fn before(env: &Env, agent: &AgentId, scope: &Scope, path: &Path) -> Option<Vec<u8>> {
+    let folder = folder(env, agent, scope).ok()?;
+    let name = text_of_path(path);
+    let manifest = read(&folder).ok()?;
+    let kept = manifest.files.into_iter().find(|kept| kept.path == name)?;
+    let file = kept.before.filter(|name| is_plain(name))?;
+    read_bounded(&folder.join(file), LONGEST).ok()?
 }
 
 /// Returns the records of what was there before integrations that cannot be read. Changes nothing.
@@ -275,11 +332,14 @@ pub fn damaged(env: &Env) -> Vec<Issue> {
         Err(error) => return vec![Issue::new(&all, IssueKind::Unreadable, error.to_string())],
     };
     let mut issues: Vec<Issue> = folders
-        .filter_map(|folder| match read(&folder.ok()?.path()) {
-            Err(IntegrationError::Damaged(issue)) => Some(issue),
+        .filter_map(|folder| folder.ok().map(|folder| folder.path()))
+        .filter(|folder| !is_aside(folder))
+        .filter_map(|folder| match read(&folder) {
+            Err(IntegrationError::Record(issue)) => Some(issue),
             Ok(_)
             | Err(
                 IntegrationError::NoStateFolder
+                | IntegrationError::Damaged(_)
                 | IntegrationError::Moved(_)
                 | IntegrationError::File(_),
             ) => None,
@@ -298,7 +358,7 @@ fn hand_on(own: &Path, left: &[String]) -> Result<(), IntegrationError> {
     let fail = |source| FileError::new("cannot list", all, source);
     for entry in std::fs::read_dir(all).map_err(fail)? {
         let other = entry.map_err(fail)?.path();
-        if other == own {
+        if other == own || is_aside(&other) {
             continue;
         }
         // A damaged manifest is told by its own removal, and must not stand in the way of this one.
@@ -336,6 +396,13 @@ fn folder(env: &Env, agent: &AgentId, scope: &Scope) -> Result<PathBuf, Integrat
     })
 }
 
+/// Tells whether the doctor put a folder aside.
+fn is_aside(folder: &Path) -> bool {
+    folder
+        .file_name()
+        .is_some_and(|name| name.to_string_lossy().contains(ASIDE))
+}
+
 /// What every version of the manifest has.
 #[derive(Deserialize)]
 struct Versioned {
@@ -344,14 +411,14 @@ struct Versioned {
 
 fn read(folder: &Path) -> Result<Manifest, IntegrationError> {
     let path = folder.join("manifest.json");
-    let Some(bytes) = read_bounded(&path, LONGEST).map_err(IntegrationError::Damaged)? else {
+    let Some(bytes) = read_bounded(&path, LONGEST).map_err(IntegrationError::Record)? else {
         return Ok(Manifest {
             version: VERSION,
             ..Manifest::default()
         });
     };
     let damaged =
-        |kind, message: String| IntegrationError::Damaged(Issue::new(&path, kind, message));
+        |kind, message: String| IntegrationError::Record(Issue::new(&path, kind, message));
     // The version first: what a newer one means by the rest is not known.
     let manifest = serde_json::from_slice(&bytes)
         .and_then(|Versioned { version }| match version {
@@ -436,154 +503,4 @@ fn digest(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Case {
-        folder: tempfile::TempDir,
-        env: Env,
-        agent: AgentId,
-    }
-
-    impl Case {
-        fn new() -> Self {
-            let folder = tempfile::tempdir().unwrap();
-            let env = Env::of([("TAKEUP_HOME", folder.path().join("own"))], folder.path());
-            Self {
-                folder,
-                env,
-                agent: AgentId::new("x").unwrap(),
-            }
-        }
-
-        fn path(&self, name: &str) -> PathBuf {
-            self.folder.path().join(name)
-        }
-
-        fn edit(&self, name: &str, after: &str) -> EditPlan {
-            let path = self.path(name);
-            let before = current(&path).unwrap();
-            EditPlan {
-                edits: vec![Edit {
-                    path,
-                    before,
-                    after: Some(after.into()),
-                    mode: 0o600,
-                }],
-                ..EditPlan::default()
-            }
-        }
-    }
-
-    #[test]
-    fn what_was_there_comes_back_byte_for_byte() {
-        let case = Case::new();
-        files::write_atomic(&case.path("old"), b"mine\r\n", 0o640).unwrap();
-        install(
-            &case.env,
-            &case.agent,
-            &Scope::User,
-            &case.edit("old", "mine\r\nours\n"),
-        )
-        .unwrap();
-        install(
-            &case.env,
-            &case.agent,
-            &Scope::User,
-            &case.edit("deep/er/new", "ours"),
-        )
-        .unwrap();
-        // A second version of ours changes nothing of what is put back.
-        install(
-            &case.env,
-            &case.agent,
-            &Scope::User,
-            &case.edit("old", "mine\r\nours, newer\n"),
-        )
-        .unwrap();
-        assert_eq!(
-            std::fs::read(case.path("old")).unwrap(),
-            b"mine\r\nours, newer\n"
-        );
-        assert_eq!(mode_of(&case.path("old")), 0o640);
-        uninstall(&case.env, &case.agent, &Scope::User, &EditPlan::default()).unwrap();
-        assert_eq!(std::fs::read(case.path("old")).unwrap(), b"mine\r\n");
-        assert_eq!(mode_of(&case.path("old")), 0o640);
-        assert!(!case.path("deep").exists());
-        assert!(
-            uninstall(&case.env, &case.agent, &Scope::User, &EditPlan::default())
-                .unwrap()
-                .changed
-                .is_empty()
-        );
-    }
-
-    #[test]
-    fn a_file_that_was_edited_since_loses_only_our_part() {
-        let case = Case::new();
-        files::write_atomic(&case.path("old"), b"mine\n", 0o644).unwrap();
-        install(
-            &case.env,
-            &case.agent,
-            &Scope::User,
-            &case.edit("old", "mine\nours\n"),
-        )
-        .unwrap();
-        files::write_atomic(&case.path("old"), b"mine\nours\nlater\n", 0o644).unwrap();
-        let plan = case.edit("old", "mine\nlater\n");
-        uninstall(&case.env, &case.agent, &Scope::User, &plan).unwrap();
-        assert_eq!(std::fs::read(case.path("old")).unwrap(), b"mine\nlater\n");
-    }
-
-    #[test]
-    fn a_removal_leaves_what_moved_under_its_plan() {
-        let case = Case::new();
-        files::write_atomic(&case.path("old"), b"mine\nours\n", 0o644).unwrap();
-        let plan = case.edit("old", "mine\n");
-        files::write_atomic(&case.path("old"), b"mine\nours\nmeanwhile\n", 0o644).unwrap();
-        let error = uninstall(&case.env, &case.agent, &Scope::User, &plan).unwrap_err();
-        assert_eq!(error.code(), "file-changed");
-        assert_eq!(
-            std::fs::read(case.path("old")).unwrap(),
-            b"mine\nours\nmeanwhile\n"
-        );
-    }
-
-    #[test]
-    fn an_own_file_that_was_edited_stays_however_often_it_is_asked() {
-        let case = Case::new();
-        let (env, agent, scope) = (&case.env, &case.agent, &Scope::User);
-        install(env, agent, scope, &case.edit("deep/own", "ours\n")).unwrap();
-        files::write_atomic(&case.path("deep/own"), b"ours\nmine\n", 0o644).unwrap();
-        let removal = || {
-            let mut plan = case.edit("deep/own", "");
-            plan.edits[0].after = None;
-            plan.without_edited(env, agent, scope, |_| true)
-        };
-        for _ in 0..2 {
-            let plan = removal();
-            assert_eq!((plan.edits.len(), plan.left.len()), (0, 1));
-            let done = uninstall(env, agent, scope, &plan).unwrap();
-            assert_eq!((done.changed.len(), done.notes.len()), (0, 1));
-            assert_eq!(
-                std::fs::read(case.path("deep/own")).unwrap(),
-                b"ours\nmine\n"
-            );
-        }
-        // Once its owner took it away, the next removal takes the folder that was made for it.
-        std::fs::remove_file(case.path("deep/own")).unwrap();
-        uninstall(env, agent, scope, &EditPlan::default()).unwrap();
-        assert!(!case.path("deep").exists());
-        assert!(!folder(env, agent, scope).unwrap().exists());
-    }
-
-    #[test]
-    fn a_file_that_moved_under_the_plan_is_left_alone() {
-        let case = Case::new();
-        let plan = case.edit("new", "ours");
-        files::write_atomic(&case.path("new"), b"theirs", 0o644).unwrap();
-        let error = install(&case.env, &case.agent, &Scope::User, &plan).unwrap_err();
-        assert_eq!(error.code(), "file-changed");
-        assert_eq!(std::fs::read(case.path("new")).unwrap(), b"theirs");
-    }
-}
+mod tests;

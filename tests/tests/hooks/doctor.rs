@@ -63,6 +63,24 @@ fn settings_that_have_no_effect_are_named_with_the_nearest_that_has() {
     }
 }
 
+/// Who keeps settings among dotfiles has a link in their place.
+#[test]
+fn settings_behind_a_link_of_the_user_s_own_are_read() {
+    let scratch = Scratch::new(PROGRAM);
+    let kept = scratch.path().join("kept.toml");
+    fs::write(&kept, "exclude = [\"scratch\"]\n").unwrap();
+    let folder = scratch.home().join(".config/takeup");
+    fs::create_dir_all(&folder).unwrap();
+    let link = folder.join("config.toml");
+    std::os::unix::fs::symlink(&kept, &link).unwrap();
+    says(&findings(&scratch, &scratch.repo()), "settings", "ok");
+    let config = scratch.takeup(&["config", "--json"]).exits(0).json();
+    assert!(config.to_string().contains("\"scratch\""), "{config:#}");
+    fs::remove_file(&kept).unwrap();
+    let said = says(&findings(&scratch, &scratch.repo()), "settings", "warn");
+    assert!(said.contains("a link to nothing"), "{said}");
+}
+
 #[test]
 fn a_link_in_the_place_of_the_ledger_is_no_ledger_that_was_never_there() {
     let scratch = installed();
@@ -241,6 +259,86 @@ fn a_drop_in_that_is_out_of_date_is_named() {
         said.contains("git takeup agents install opencode"),
         "{said}"
     );
+}
+
+/// The judge is the command itself: it is run as it is said.
+#[test]
+fn what_is_said_of_an_agent_can_be_run() {
+    let scratch = Scratch::new(PROGRAM);
+    fs::create_dir_all(scratch.home().join(".jcode")).unwrap();
+    let said = says(&findings(&scratch, &scratch.repo()), "agent-jcode", "ok");
+    let (_, command) = said.split_once("by itself: git takeup ").unwrap();
+    let words: Vec<&str> = command.split(' ').collect();
+    scratch.takeup(&words).exits(0);
+    let said = says(&findings(&scratch, &scratch.repo()), "agent-jcode", "ok");
+    assert!(said.contains("is integrated"), "{said}");
+}
+
+#[test]
+fn a_damaged_record_of_an_integration_is_put_aside_by_the_fix() {
+    let scratch = Scratch::new(PROGRAM);
+    let settings = scratch.home().join(".claude/settings.json");
+    fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    fs::write(&settings, "{\n  \"model\": \"x\"\n}\n").unwrap();
+    let claude = |word: &str| scratch.takeup(&["agents", word, "claude-code", "--user"]);
+    claude("install").exits(0);
+    let record = scratch
+        .home()
+        .join(".local/state/takeup/installed/claude-code-user");
+    fs::write(record.join("manifest.json"), "{").unwrap();
+    let refused = claude("uninstall").exits(1);
+    assert!(
+        refused.stderr.contains("git takeup doctor --fix"),
+        "{}",
+        refused.stderr
+    );
+    says(&findings(&scratch, &scratch.repo()), "integrations", "warn");
+    scratch.takeup(&["doctor", "--fix", "--yes"]).exits(0);
+    let found = findings(&scratch, &scratch.repo());
+    assert!(found.iter().all(|one| one["check"] != "integrations"));
+    claude("uninstall").exits(0);
+    assert_eq!(
+        fs::read_to_string(&settings).unwrap(),
+        "{\n  \"model\": \"x\"\n}\n"
+    );
+    claude("install").exits(0);
+    claude("uninstall").exits(0);
+}
+
+/// An agent calls the program by its name, and what it does not find records nothing.
+#[test]
+fn a_program_that_agents_do_not_find_is_named() {
+    let scratch = Scratch::new(PROGRAM);
+    fs::create_dir_all(scratch.home().join(".claude")).unwrap();
+    scratch
+        .takeup(&["agents", "install", "claude-code", "--user"])
+        .exits(0);
+    // Nothing but git is on PATH.
+    let bin = scratch.path().join("only");
+    fs::create_dir_all(&bin).unwrap();
+    let paths = std::env::var_os("PATH").unwrap();
+    let git = std::env::split_paths(&paths)
+        .map(|folder| folder.join("git"))
+        .find(|git| git.is_file())
+        .unwrap();
+    std::os::unix::fs::symlink(git, bin.join("git")).unwrap();
+    let answer = |args: &[&str]| {
+        let mut command = scratch.program_in(&scratch.repo());
+        let output = command.env("PATH", &bin).args(args).output().unwrap();
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let doctor = answer(&["doctor", "--json"]);
+    let found = doctor["data"]["findings"].as_array().unwrap();
+    let said = says(found, "agent-claude-code", "warn");
+    assert!(said.contains("git-takeup is not on PATH"), "{said}");
+    assert!(!said.contains("agents install"), "{said}");
+    let list = answer(&["agents", "list", "--json"]);
+    let agents = list["data"]["agents"].as_array().unwrap();
+    let claude = agents
+        .iter()
+        .find(|one| one["id"] == "claude-code")
+        .unwrap();
+    assert_eq!(claude["forUser"], "outdated");
 }
 
 #[test]
