@@ -1,7 +1,8 @@
 //! The table: what differs between the clients.
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use takeup_core::env::Env;
+use takeup_core::integration::PROGRAM;
 
 /// One client.
 #[derive(Debug)]
@@ -28,10 +29,37 @@ pub(crate) struct Client {
     pub(crate) events: &'static [(&'static str, Meaning)],
     /// Events whose answer reaches the model.
     pub(crate) answered: &'static [&'static str],
-    /// The setting at the top of the same file that turns all hooks off.
-    pub(crate) off_switch: Option<&'static str>,
+    /// The setting that turns all hooks off.
+    pub(crate) off_switch: Option<OffSwitch>,
     /// What a person has to know after the installation.
     pub(crate) note: Option<&'static str>,
+}
+
+/// A setting that turns all hooks off.
+#[derive(Debug)]
+pub(crate) struct OffSwitch {
+    /// Where it stands in the settings.
+    pub(crate) path: &'static [&'static str],
+    /// What it says where it turns them off.
+    pub(crate) off: bool,
+    /// Files of a project that may say it, the strongest first. The user's own settings are the weakest.
+    pub(crate) in_project: &'static [&'static str],
+}
+
+/// What a command in the settings has to do with us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    /// It is a hook of ours, of any version, and nothing else.
+    Ours {
+        /// The program as it stands there: its bare name, or a path.
+        program: String,
+        /// It is what would be put there, up to the program.
+        is_current: bool,
+    },
+    /// A hook of ours stands inside a longer command of somebody else.
+    Inside,
+    /// Nothing.
+    Other,
 }
 
 /// How hooks are written in the settings.
@@ -80,7 +108,11 @@ pub(crate) const CLIENTS: &[Client] = &[
             ("SessionEnd", Meaning::SessionEnd),
         ],
         answered: &["SessionStart", "UserPromptSubmit"],
-        off_switch: Some("disableAllHooks"),
+        off_switch: Some(OffSwitch {
+            path: &["disableAllHooks"],
+            off: true,
+            in_project: &[".claude/settings.local.json", ".claude/settings.json"],
+        }),
         note: None,
     },
     Client {
@@ -128,7 +160,11 @@ pub(crate) const CLIENTS: &[Client] = &[
             ("SessionEnd", Meaning::SessionEnd),
         ],
         answered: &["SessionStart", "BeforeAgent"],
-        off_switch: None,
+        off_switch: Some(OffSwitch {
+            path: &["hooksConfig", "enabled"],
+            off: false,
+            in_project: &[".gemini/settings.json"],
+        }),
         note: None,
     },
     Client {
@@ -178,11 +214,67 @@ impl Client {
 
     /// Returns the command of one event. It ends with success whatever happens, also without the program.
     pub(crate) fn command(&self, event: &str) -> String {
-        format!("git-takeup hook {} {event} 2>/dev/null || :", self.id)
+        self.command_by(PROGRAM, event)
     }
 
-    /// Tells whether a command is one of ours, of any version.
-    pub(crate) fn is_ours(&self, command: &str) -> bool {
-        command.contains(&format!("git-takeup hook {} ", self.id))
+    /// As [`Self::command`], by a program that is called as it is written here.
+    pub(crate) fn command_by(&self, program: &str, event: &str) -> String {
+        format!("{program} hook {} {event} 2>/dev/null || :", self.id)
     }
+
+    /// Tells what a command of an event has to do with us.
+    pub(crate) fn call(&self, event: &str, command: &str) -> Call {
+        let word = format!(" hook {}", self.id);
+        let named = |(at, _): &(usize, &str)| {
+            let (before, after) = command.split_at_checked(*at).unwrap_or_default();
+            let before = before.trim_end_matches(['"', '\'']);
+            let ends = |c: char| c.is_whitespace() || "'\"/;&|(`".contains(c);
+            let after = after.get(word.len()..).unwrap_or_default();
+            before.rsplit(ends).next() == Some(PROGRAM)
+                && !after.starts_with(|c: char| !c.is_whitespace())
+        };
+        let Some((at, _)) = command.match_indices(&word).find(named) else {
+            return Call::Other;
+        };
+        let program = command.get(..at).unwrap_or_default().trim();
+        if !is_alone(program, command) {
+            return Call::Inside;
+        }
+        Call::Ours {
+            program: program.to_owned(),
+            is_current: command == self.command_by(program, event),
+        }
+    }
+}
+
+/// What may stand behind a hook of ours without being a command of its own.
+const TAILS: [&str; 7] = [
+    "|| :",
+    "||:",
+    "|| true",
+    "; :",
+    "2>/dev/null",
+    "2> /dev/null",
+    "2>&1",
+];
+
+/// Tells whether a command runs one program and nothing else.
+fn is_alone(program: &str, command: &str) -> bool {
+    let mut rest = command.trim();
+    while let Some(shorter) = TAILS.iter().find_map(|tail| rest.strip_suffix(tail)) {
+        rest = shorter.trim_end();
+    }
+    let is_plain = |c: char| !c.is_control() && !"&|;<>()`#*?!".contains(c);
+    let is_word = |word: &String| {
+        // `NAME=value program`
+        let assigns = word
+            .split_once('=')
+            .is_some_and(|(name, _)| !name.contains('/'));
+        Path::new(word)
+            .file_name()
+            .is_some_and(|name| name == PROGRAM)
+            && !assigns
+    };
+    let words = shlex::split(program).unwrap_or_default();
+    rest.chars().all(is_plain) && words.len() == 1 && words.iter().all(is_word)
 }

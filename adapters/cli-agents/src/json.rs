@@ -1,15 +1,15 @@
 //! Small changes to other programs' JSON files by their syntax tree: comments, order and layout of the rest stay.
 use std::path::{Component, Path, PathBuf};
 
-use jsonc_parser::ParseOptions;
-use jsonc_parser::cst::{CstObject, CstRootNode};
+use jsonc_parser::cst::{CstArray, CstObject, CstObjectProp, CstRootNode};
+use jsonc_parser::{ParseOptions, parse_to_serde_value};
+use serde_json::Value;
 use takeup_core::agent::AgentError;
-use takeup_core::files::read_bounded;
-use takeup_core::integration::{Edit, EditPlan, Scope, in_form_of, without_mark};
+use takeup_core::env::Env;
+use takeup_core::files::{own, read_bounded};
+use takeup_core::ids::AgentId;
+use takeup_core::integration::{Edit, EditPlan, LONGEST, Scope, before, in_form_of, without_mark};
 use takeup_core::issue::{Issue, IssueKind};
-
-/// The largest settings file that is read, in bytes: Claude Code keeps its projects' state in one of them.
-const LIMIT: u64 = 64 << 20;
 
 /// What is allowed in the files of those who call them JSON: comments and trailing commas, and for JSON5 all of it.
 fn options() -> ParseOptions {
@@ -38,39 +38,18 @@ impl Present {
     /// Reads `root/path`. The user's own settings may lie behind a link, as those who keep them in a folder of their own have
     /// it: then the file itself is read and edited, and the link stays one. Inside a project a link fails, since it came
     /// with the repository and what is written would land elsewhere.
-    pub(crate) fn read(root: &Path, path: &Path, scope: &Scope) -> Result<Self, AgentError> {
-        if *scope == Scope::User
-            && let Ok(path) = std::fs::canonicalize(root.join(path))
-        {
-            let before = read_bounded(&path, LIMIT).map_err(AgentError::Damaged)?;
-            return Ok(Self { path, before });
-        }
-        let mut joined = root.to_path_buf();
-        for part in path.components() {
-            if let Component::Normal(name) = part {
-                joined.push(name);
-            }
-            if std::fs::symlink_metadata(&joined).is_ok_and(|meta| meta.is_symlink()) {
-                let why = match scope {
-                    Scope::User => {
-                        "a link to nothing stands here; make what it names, or remove it"
-                    }
-                    Scope::Project { .. } => {
-                        "a link stands here, and nothing is written through it; put what it names in its place, or install for the user with --user"
-                    }
-                };
-                return Err(AgentError::Damaged(Issue::new(
-                    joined,
-                    IssueKind::Symlink,
-                    why,
-                )));
-            }
-        }
-        let before = read_bounded(&joined, LIMIT).map_err(AgentError::Damaged)?;
-        Ok(Self {
-            path: joined,
-            before,
-        })
+    pub(crate) fn read(
+        env: &Env,
+        root: &Path,
+        path: &Path,
+        scope: &Scope,
+    ) -> Result<Self, AgentError> {
+        let path = match scope {
+            Scope::User => own(env, &root.join(path)).map_err(AgentError::Damaged)?,
+            Scope::Project { .. } => below(root, path)?,
+        };
+        let before = read_bounded(&path, LONGEST).map_err(AgentError::Damaged)?;
+        Ok(Self { path, before })
     }
 
     /// Returns the text; an empty file counts as none.
@@ -84,14 +63,16 @@ impl Present {
         Ok(Some(text.to_owned()).filter(|text| !text.trim().is_empty()))
     }
 
-    /// Tells whether the file's top object has a switch of this name that is on.
-    pub(crate) fn is_on(&self, name: &str) -> bool {
-        let Ok(Some(text)) = self.text() else {
-            return false;
-        };
-        let root = CstRootNode::parse(&text, &options()).ok();
-        root.and_then(|root| root.object_value()?.get(name)?.value()?.as_boolean_lit())
-            .is_some_and(|switch| switch.value())
+    /// Returns what a switch of the file says; clients read the last of several.
+    pub(crate) fn switch(&self, path: &[&str]) -> Option<bool> {
+        let root = CstRootNode::parse(&self.text().ok()??, &options()).ok()?;
+        let (name, above) = path.split_last()?;
+        let mut parent = root.object_value()?;
+        for name in above {
+            parent = all(&parent, name).last()?.object_value()?;
+        }
+        let value = all(&parent, name).last()?.value()?;
+        Some(value.as_boolean_lit()?.value())
     }
 
     /// An error about this file.
@@ -114,6 +95,23 @@ impl Present {
         Ok(root.to_string())
     }
 
+    /// Returns what a file becomes that holds nothing any more: nothing, where it was made for what it held, and else what an
+    /// empty one of its owner is.
+    pub(crate) fn emptied(
+        &self,
+        env: &Env,
+        agent: &AgentId,
+        scope: &Scope,
+        left: String,
+    ) -> Option<String> {
+        let before = before(env, agent, scope, &self.path)?;
+        Some(if before.trim_ascii().is_empty() {
+            String::from_utf8_lossy(&before).into_owned()
+        } else {
+            left
+        })
+    }
+
     /// Adds the edit to a plan; nothing where nothing would change.
     pub(crate) fn put(self, after: Option<String>, mode: u32, plan: &mut EditPlan) {
         let before = self.before.as_deref().map(String::from_utf8_lossy);
@@ -134,30 +132,54 @@ impl Present {
     }
 }
 
-/// Returns the object under a name, made where it is missing.
-pub(crate) fn object(parent: &CstObject, name: &str) -> Result<CstObject, String> {
-    parent
-        .object_value_or_create(name)
-        .ok_or_else(|| format!("{name} is no object"))
+/// Joins a path below a project's folder; fails where a link stands on the way.
+fn below(root: &Path, path: &Path) -> Result<PathBuf, AgentError> {
+    let mut joined = root.to_path_buf();
+    for part in path.components() {
+        if let Component::Normal(name) = part {
+            joined.push(name);
+        }
+        if std::fs::symlink_metadata(&joined).is_ok_and(|meta| meta.is_symlink()) {
+            let why = "a link stands here, and nothing is written through it; put what it names in its place, or install for the user with --user";
+            let issue = Issue::new(joined, IssueKind::Symlink, why);
+            return Err(AgentError::Damaged(issue));
+        }
+    }
+    Ok(joined)
 }
 
-/// Takes a property out, and its parents as far as they are empty then.
-pub(crate) fn remove(top: &CstObject, path: &[&str]) {
-    let Some((name, rest)) = path.split_first() else {
-        return;
-    };
-    let Some(property) = top.get(name) else {
-        return;
-    };
-    if rest.is_empty() {
-        property.remove();
-        return;
+/// Returns every property of a name: nothing keeps a file from having several.
+pub(crate) fn all(parent: &CstObject, name: &str) -> Vec<CstObjectProp> {
+    let mut found = parent.properties();
+    found.retain(|property| property.decoded_name().is_some_and(|one| one == name));
+    found
+}
+
+/// Demands that a name stands once at the most: clients read only the last, and an edit of another would be seen by nobody.
+pub(crate) fn once(parent: &CstObject, name: &str) -> Result<(), String> {
+    if all(parent, name).len() < 2 {
+        return Ok(());
     }
-    let Some(inner) = property.object_value() else {
-        return;
-    };
-    remove(&inner, rest);
-    if inner.properties().is_empty() {
-        property.remove();
-    }
+    Err(format!(
+        "`{name}` stands there more than once, and only the last one counts: make them one"
+    ))
+}
+
+/// Returns the object under a name, made where it is missing.
+pub(crate) fn object(parent: &CstObject, name: &str) -> Result<CstObject, String> {
+    once(parent, name)?;
+    let object = parent.object_value_or_create(name);
+    object.ok_or_else(|| format!("`{name}` is no object; make it {{}}, or take it out"))
+}
+
+/// Returns the list under a name, made where it is missing.
+pub(crate) fn list(parent: &CstObject, name: &str) -> Result<CstArray, String> {
+    once(parent, name)?;
+    let list = parent.array_value_or_create(name);
+    list.ok_or_else(|| format!("`{name}` is no list; make it [], or take it out"))
+}
+
+/// Returns what stands behind a name.
+pub(crate) fn value_of(property: &CstObjectProp) -> Option<Value> {
+    parse_to_serde_value(&property.value()?.to_string(), &options()).ok()
 }

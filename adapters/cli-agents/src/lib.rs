@@ -28,6 +28,7 @@ mod clients;
 mod hook;
 mod json;
 pub mod mcp;
+mod programs;
 mod settings;
 mod unread;
 
@@ -110,7 +111,7 @@ impl Agent for CliAgent {
     }
 
     fn uninstall(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
-        settings::uninstall(self.client, env, scope)
+        settings::uninstall(self.client, &self.id(), env, scope)
     }
 
     fn integration(&self, env: &Env, scope: &Scope) -> IntegrationState {

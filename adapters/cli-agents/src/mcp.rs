@@ -2,24 +2,29 @@
 //!
 //! | Client | For the user | In a project |
 //! |---|---|---|
-//! | `claude-code` | `~/.claude.json` | `.mcp.json` |
+//! | `claude-code` | `~/.claude.json`, or `$CLAUDE_CONFIG_DIR/.claude.json` | `.mcp.json` |
 //! | `codex` | `$CODEX_HOME/config.toml` | `.codex/config.toml` |
 //! | `gemini` | `~/.gemini/settings.json` | `.gemini/settings.json` |
-//! | `copilot` | `~/.copilot/mcp-config.json` | – |
+//! | `copilot` | `$COPILOT_HOME/mcp-config.json` (`~/.copilot`) | – |
 //! | `cursor` | `~/.cursor/mcp.json` | `.cursor/mcp.json` |
 //! | `pi` | `~/.pi/agent/mcp.json` | `.pi/mcp.json` |
 //! | `opencode` | `opencode.json` or `.jsonc` in `~/.config/opencode` | the same in the project |
 //! | `openclaw` | `openclaw.json` in its state folder | – |
-use std::path::{Path, PathBuf};
+mod target;
 
-use jsonc_parser::cst::{CstInputValue, CstObject};
+use std::path::Path;
+
+use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstObjectProp};
+use serde_json::Value;
 use takeup_core::agent::{Agent, AgentError, Detection};
 use takeup_core::env::Env;
 use takeup_core::ids::AgentId;
-use takeup_core::integration::{EditPlan, IntegrationState, Scope};
+use takeup_core::integration::{EditPlan, IntegrationState, PROGRAM, Scope, unreachable};
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
-use crate::json::{Present, object, remove};
+use crate::json::{Present, all, object, once, value_of};
+use crate::programs::is_gone;
+use target::{Form, Target, target};
 
 /// The clients, in the order in which they are installed.
 pub const CLIENTS: [&str; 8] = [
@@ -35,43 +40,61 @@ pub const CLIENTS: [&str; 8] = [
 
 /// The name of the entry.
 const NAME: &str = "takeup";
-/// The command of the entry.
-const PROGRAM: &str = "git-takeup";
 
 /// The entries as `git takeup agents` knows them: of every client that is installed for the user.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct McpEntries;
 
 impl McpEntries {
-    /// Puts the plans of the installed clients together.
+    fn agent() -> AgentId {
+        #[expect(clippy::expect_used, reason = "the constant is a slug")]
+        AgentId::new("mcp").expect("a slug")
+    }
+
+    /// Puts the plans of the installed clients together. Fails where every one of them fails.
     fn each(
         env: &Env,
         scope: &Scope,
         plan_of: fn(&str, &Env, &Scope) -> Result<EditPlan, AgentError>,
-    ) -> EditPlan {
-        let mut all = EditPlan::default();
+    ) -> Result<EditPlan, AgentError> {
+        let mut whole = EditPlan::default();
+        let mut failed = Vec::new();
+        let mut is_any = false;
         for client in CLIENTS {
             if target(client, env, &Scope::User).is_err() {
                 continue;
             }
             match plan_of(client, env, scope) {
                 Ok(mut plan) => {
-                    all.edits.append(&mut plan.edits);
-                    all.notes.append(&mut plan.notes);
+                    is_any = true;
+                    whole.edits.append(&mut plan.edits);
+                    whole.notes.append(&mut plan.notes);
                 }
                 Err(AgentError::Unsupported { .. }) => {}
                 // One client's broken settings are no reason to leave the others out.
-                Err(error) => all.notes.push(error.to_string()),
+                Err(error) => failed.push(error),
             }
         }
-        all
+        whole.notes.dedup();
+        match failed.pop() {
+            Some(error) if !is_any && failed.is_empty() => Err(error),
+            Some(error) => {
+                failed.push(error);
+                let all: Vec<String> = failed.iter().map(ToString::to_string).collect();
+                if !is_any {
+                    return Err(AgentError::Other(all.join("; ")));
+                }
+                whole.notes.extend(all);
+                Ok(whole)
+            }
+            None => Ok(whole),
+        }
     }
 }
 
 impl Agent for McpEntries {
     fn id(&self) -> AgentId {
-        #[expect(clippy::expect_used, reason = "the constant is a slug")]
-        AgentId::new("mcp").expect("a slug")
+        Self::agent()
     }
 
     fn name(&self) -> &'static str {
@@ -83,7 +106,7 @@ impl Agent for McpEntries {
     }
 
     fn install(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
-        let plan = Self::each(env, scope, mcp_entry_plan);
+        let plan = Self::each(env, scope, mcp_entry_plan)?;
         if plan.edits.is_empty()
             && !CLIENTS
                 .iter()
@@ -98,7 +121,7 @@ impl Agent for McpEntries {
     }
 
     fn uninstall(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
-        Ok(Self::each(env, scope, mcp_entry_removal))
+        Self::each(env, scope, mcp_entry_removal)
     }
 
     fn integration(&self, env: &Env, scope: &Scope) -> IntegrationState {
@@ -110,54 +133,50 @@ impl Agent for McpEntries {
             .filter(|client| !is_theirs(client, env, scope).unwrap_or(false))
             .map(|client| (client, mcp_entry_state(client, env, scope)))
             .collect();
+        let is_absent = |(_, state): &(&str, IntegrationState)| *state == IntegrationState::Absent;
+        if states.iter().all(is_absent) {
+            return IntegrationState::Absent;
+        }
         let missing: Vec<&str> = states
             .iter()
-            .filter(|(_, state)| *state != IntegrationState::Installed)
+            .filter(|one| is_absent(one))
             .map(|(client, _)| *client)
             .collect();
-        if missing.len() == states.len() {
-            IntegrationState::Absent
-        } else if missing.is_empty() {
-            IntegrationState::Installed
-        } else {
-            IntegrationState::Outdated {
-                what: format!("no entry for {}", missing.join(", ")),
+        let mut wrong: Vec<String> = Vec::new();
+        if !missing.is_empty() {
+            wrong.push(format!("no entry for {}", missing.join(", ")));
+        }
+        for (_, state) in states {
+            if let IntegrationState::Outdated { what } = state
+                && !wrong.contains(&what)
+            {
+                wrong.push(what);
             }
         }
+        if wrong.is_empty() {
+            return IntegrationState::Installed;
+        }
+        IntegrationState::Outdated {
+            what: wrong.join("; "),
+        }
     }
-}
-
-/// How a client writes an entry, and where.
-#[derive(Debug)]
-struct Target {
-    /// What has to be there for the client to count as installed; the file lies in or beside it.
-    base: PathBuf,
-    /// The file below the base.
-    file: PathBuf,
-    /// Where in the file.
-    path: &'static [&'static str],
-    form: Form,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    /// `{ command, args }`
-    Plain,
-    /// The same, and the tools that may be used: all.
-    Copilot,
-    /// The same, shown without a search.
-    Pi,
-    /// The command as a list.
-    OpenCode,
-    /// TOML.
-    Codex,
 }
 
 /// Plans the entry of one client. Changes nothing.
 pub fn mcp_entry_plan(client: &str, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
     let target = target(client, env, scope)?;
-    let file = Present::read(&target.base, &target.file, scope)?;
+    let file = Present::read(env, &target.base, &target.file, scope)?;
     let mut plan = EditPlan::default();
+    let there = entries(&file, &target)?;
+    if there.is_empty()
+        || there
+            .iter()
+            .any(|entry| entry.program.as_deref() == Some(PROGRAM))
+    {
+        plan.notes.extend(unreachable(env));
+    }
+    // A program of ours that is gone from its place is called by its name again.
+    let is_gone = there.iter().any(Entry::is_gone);
     let after = if target.form == Form::Codex {
         let mut document = toml(&file)?;
         if !document.contains_key("mcp_servers") {
@@ -174,6 +193,10 @@ pub fn mcp_entry_plan(client: &str, env: &Env, scope: &Scope) -> Result<EditPlan
             entry.insert("command", value(PROGRAM));
             entry.insert("args", value(Array::from_iter(["mcp"])));
             servers.insert(NAME, Item::Table(entry));
+        } else if let Some(entry) = servers.get_mut(NAME).and_then(Item::as_table_like_mut)
+            && is_gone
+        {
+            entry.insert("command", value(PROGRAM));
         }
         document.to_string()
     } else {
@@ -182,8 +205,13 @@ pub fn mcp_entry_plan(client: &str, env: &Env, scope: &Scope) -> Result<EditPlan
             for name in target.path {
                 parent = object(&parent, name)?;
             }
-            if parent.get(NAME).is_none() {
-                parent.append(NAME, entry(target.form));
+            once(&parent, NAME)?;
+            match parent.get(NAME) {
+                None => {
+                    parent.append(NAME, entry(target.form));
+                }
+                Some(entry) if is_gone => call_by_name(&entry),
+                Some(_) => {}
             }
             Ok(())
         })?
@@ -192,15 +220,32 @@ pub fn mcp_entry_plan(client: &str, env: &Env, scope: &Scope) -> Result<EditPlan
     Ok(plan)
 }
 
+/// Writes the bare name of our program into an entry.
+fn call_by_name(entry: &CstObjectProp) {
+    let Some(command) = entry.object_value().and_then(|entry| entry.get("command")) else {
+        return;
+    };
+    match command.array_value().map(|words| words.elements()) {
+        // The first of a list is the program.
+        Some(words) => {
+            for word in words.iter().take(1).filter_map(CstNode::as_string_lit) {
+                word.replace_with(PROGRAM.into());
+            }
+        }
+        None => command.set_value(PROGRAM.into()),
+    }
+}
+
 /// Plans its removal: only an entry that runs our program, and the file where it holds nothing else.
 pub fn mcp_entry_removal(client: &str, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
     let target = target(client, env, scope)?;
-    let file = Present::read(&target.base, &target.file, scope)?;
+    let file = Present::read(env, &target.base, &target.file, scope)?;
     let mut plan = EditPlan::default();
     let Some(text) = file.text()? else {
         return Ok(plan);
     };
-    if !text.contains(PROGRAM) {
+    // In what cannot be read, and does not name us, is nothing of ours.
+    if !text.contains(PROGRAM) || !entries(&file, &target)?.iter().any(Entry::is_ours) {
         return Ok(plan);
     }
     let after = if target.form == Form::Codex {
@@ -209,74 +254,155 @@ pub fn mcp_entry_removal(client: &str, env: &Env, scope: &Scope) -> Result<EditP
             .get_mut("mcp_servers")
             .and_then(Item::as_table_like_mut)
         {
-            let ours = servers
-                .get(NAME)
-                .and_then(|entry| entry.get("command"))
-                .and_then(Item::as_str)
-                .is_some_and(|command| command.contains(PROGRAM));
-            if ours {
-                servers.remove(NAME);
-            }
-            if servers.is_empty() {
-                document.remove("mcp_servers");
-            }
+            servers.remove(NAME);
+        }
+        // The table that was made for it goes; a header that somebody wrote is theirs.
+        let servers = document.get("mcp_servers").and_then(Item::as_table);
+        if servers.is_some_and(|servers| servers.is_empty() && servers.is_implicit()) {
+            document.remove("mcp_servers");
         }
         document.to_string()
     } else {
         file.edited(|top| {
-            if entry_text(top, target.path).is_some_and(|text| text.contains(PROGRAM)) {
-                let mut path = target.path.to_vec();
-                path.push(NAME);
-                remove(top, &path);
-            }
+            let mut path = target.path.to_vec();
+            path.push(NAME);
+            take(top, &path);
             Ok(())
         })?
     };
-    let empty = matches!(after.trim(), "" | "{}");
-    file.put(Some(after).filter(|_| !empty), 0o644, &mut plan);
+    let after = if matches!(after.trim(), "" | "{}") {
+        file.emptied(env, &McpEntries::agent(), scope, after)
+    } else {
+        Some(after)
+    };
+    file.put(after, 0o644, &mut plan);
     Ok(plan)
 }
 
-/// Looks whether a client has the entry.
-pub fn mcp_entry_state(client: &str, env: &Env, scope: &Scope) -> IntegrationState {
-    match mcp_entry_plan(client, env, scope) {
-        Ok(plan) if plan.edits.is_empty() => IntegrationState::Installed,
-        Ok(_) | Err(AgentError::NotInstalled { .. } | AgentError::Unsupported { .. }) => {
-            IntegrationState::Absent
+/// Takes our entry out, and what it stood in as far as that is empty then.
+fn take(top: &CstObject, path: &[&str]) {
+    let Some((name, rest)) = path.split_first() else {
+        return;
+    };
+    for property in all(top, name) {
+        if rest.is_empty() {
+            if Entry::of_json(&property).is_ours() {
+                property.remove();
+            }
+        } else if let Some(inner) = property.object_value() {
+            take(&inner, rest);
+            if inner.properties().is_empty() {
+                property.remove();
+            }
         }
-        Err(error) => IntegrationState::Outdated {
-            what: error.to_string(),
-        },
+    }
+}
+
+/// Looks whether a client has the entry, and can run it. An entry of that name that does not run our program is none.
+pub fn mcp_entry_state(client: &str, env: &Env, scope: &Scope) -> IntegrationState {
+    let outdated = |what: String| IntegrationState::Outdated { what };
+    let looked = target(client, env, scope).and_then(|target| {
+        let plan = mcp_entry_plan(client, env, scope)?;
+        let file = Present::read(env, &target.base, &target.file, scope)?;
+        let mut entries = entries(&file, &target)?;
+        entries.retain(Entry::is_ours);
+        Ok((plan, file.path, entries.pop()))
+    });
+    let (plan, path, entry) = match looked {
+        Ok((plan, path, Some(entry))) => (plan, path, entry),
+        Ok((_, _, None))
+        | Err(AgentError::NotInstalled { .. } | AgentError::Unsupported { .. }) => {
+            return IntegrationState::Absent;
+        }
+        Err(error) => return outdated(error.to_string()),
+    };
+    let path = path.display();
+    if entry.is_off {
+        return outdated(format!("the entry {NAME} in {path} is switched off"));
+    }
+    match entry.program.filter(|program| is_gone(program)) {
+        Some(gone) => outdated(format!(
+            "the entry {NAME} in {path} calls {gone}, which is not there or cannot be executed"
+        )),
+        None if !plan.edits.is_empty() => {
+            outdated(format!("the entry {NAME} in {path} is of another version"))
+        }
+        None if plan.notes.is_empty() => IntegrationState::Installed,
+        None => IntegrationState::Installed.as_reached(env),
     }
 }
 
 /// Tells whether a client has an entry of our name that does not run our program.
 fn is_theirs(client: &str, env: &Env, scope: &Scope) -> Result<bool, AgentError> {
     let target = target(client, env, scope)?;
-    let file = Present::read(&target.base, &target.file, scope)?;
-    let mut found = None;
-    if target.form == Form::Codex {
-        let document = toml(&file)?;
-        let servers = document.get("mcp_servers").and_then(Item::as_table_like);
-        found = servers
-            .and_then(|servers| servers.get(NAME))
-            .map(ToString::to_string);
-    } else {
-        file.edited(|top| {
-            found = entry_text(top, target.path);
-            Ok(())
-        })?;
-    }
-    Ok(found.is_some_and(|text| !text.contains(PROGRAM)))
+    let file = Present::read(env, &target.base, &target.file, scope)?;
+    let entries = entries(&file, &target)?;
+    Ok(!entries.is_empty() && !entries.iter().any(Entry::is_ours))
 }
 
-/// Returns the text of the entry of our name.
-fn entry_text(top: &CstObject, path: &[&str]) -> Option<String> {
-    let mut parent = top.clone();
-    for name in path {
-        parent = parent.object_value(name)?;
+/// What an entry of our name says.
+#[derive(Debug, Default)]
+struct Entry {
+    program: Option<String>,
+    is_off: bool,
+}
+
+impl Entry {
+    fn of_json(property: &CstObjectProp) -> Self {
+        let Some(value) = value_of(property) else {
+            return Self::default();
+        };
+        let says = |name: &str, flag: bool| value.get(name).and_then(Value::as_bool) == Some(flag);
+        let command = value.get("command");
+        // Some clients have the whole command in one list.
+        let program = command.and_then(|command| command.get(0)).or(command);
+        Self {
+            program: program.and_then(Value::as_str).map(str::to_owned),
+            is_off: says("enabled", false) || says("disabled", true),
+        }
     }
-    Some(parent.get(NAME)?.to_string())
+
+    fn of_toml(entry: &Item) -> Self {
+        let command = entry.get("command").and_then(Item::as_str);
+        Self {
+            program: command.map(str::to_owned),
+            is_off: entry.get("enabled").and_then(Item::as_bool) == Some(false),
+        }
+    }
+
+    /// It runs our program, by whatever path.
+    fn is_ours(&self) -> bool {
+        let program = self.program.as_deref().map(Path::new);
+        program
+            .and_then(Path::file_name)
+            .is_some_and(|name| name == PROGRAM)
+    }
+
+    fn is_gone(&self) -> bool {
+        self.is_ours() && self.program.as_deref().is_some_and(is_gone)
+    }
+}
+
+/// Returns the entries of our name; where keys stand there more than once, all of them.
+fn entries(file: &Present, target: &Target) -> Result<Vec<Entry>, AgentError> {
+    if target.form == Form::Codex {
+        let document = toml(file)?;
+        let servers = document.get("mcp_servers").and_then(Item::as_table_like);
+        let entry = servers.and_then(|servers| servers.get(NAME));
+        return Ok(entry.map(Entry::of_toml).into_iter().collect());
+    }
+    let mut found = Vec::new();
+    file.edited(|top| {
+        let mut parents = vec![top.clone()];
+        for name in target.path {
+            let properties = parents.iter().flat_map(|parent| all(parent, name));
+            parents = properties.filter_map(|one| one.object_value()).collect();
+        }
+        let named = parents.iter().flat_map(|parent| all(parent, NAME));
+        found = named.map(|property| Entry::of_json(&property)).collect();
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 fn toml(file: &Present) -> Result<DocumentMut, AgentError> {
@@ -315,121 +441,6 @@ fn entry(form: Form) -> CstInputValue {
             pair("enabled", true.into()),
         ],
     })
-}
-
-fn target(client: &str, env: &Env, scope: &Scope) -> Result<Target, AgentError> {
-    const SERVERS: &[&str] = &["mcpServers"];
-    let unsupported = || AgentError::Unsupported {
-        agent: "this client",
-        what: "be given an MCP server there",
-    };
-    let (target, name) = match scope {
-        Scope::Project { root } => {
-            let (file, path, form): (&str, &'static [&'static str], Form) = match client {
-                "claude-code" => (".mcp.json", SERVERS, Form::Plain),
-                "codex" => (".codex/config.toml", &[], Form::Codex),
-                "gemini" => (".gemini/settings.json", SERVERS, Form::Plain),
-                "cursor" => (".cursor/mcp.json", SERVERS, Form::Plain),
-                "pi" => (".pi/mcp.json", SERVERS, Form::Pi),
-                "opencode" => (opencode_file(root), &["mcp"], Form::OpenCode),
-                _ => return Err(unsupported()),
-            };
-            let target = Target {
-                base: root.clone(),
-                file: file.into(),
-                path,
-                form,
-            };
-            return Ok(target);
-        }
-        Scope::User => {
-            let missing = || AgentError::NotInstalled {
-                agent: "the client",
-                why: "the user has no home".to_owned(),
-            };
-            let home = env.home().ok_or_else(missing)?;
-            let of =
-                |base: PathBuf, file: &str, path: &'static [&'static str], form: Form| Target {
-                    base,
-                    file: file.into(),
-                    path,
-                    form,
-                };
-            match client {
-                // Its own settings folder shows that it is there; the entry belongs into the file beside that folder.
-                "claude-code" if home.join(".claude").is_dir() => (
-                    of(home, ".claude.json", SERVERS, Form::Plain),
-                    "Claude Code",
-                ),
-                "claude-code" => (
-                    of(home.join(".claude"), "", SERVERS, Form::Plain),
-                    "Claude Code",
-                ),
-                "codex" => {
-                    let base = env
-                        .absolute("CODEX_HOME")
-                        .unwrap_or_else(|| home.join(".codex"));
-                    (of(base, "config.toml", &[], Form::Codex), "Codex")
-                }
-                "gemini" => (
-                    of(home.join(".gemini"), "settings.json", SERVERS, Form::Plain),
-                    "Gemini",
-                ),
-                "copilot" => (
-                    of(
-                        home.join(".copilot"),
-                        "mcp-config.json",
-                        SERVERS,
-                        Form::Copilot,
-                    ),
-                    "GitHub Copilot",
-                ),
-                "cursor" => (
-                    of(home.join(".cursor"), "mcp.json", SERVERS, Form::Plain),
-                    "Cursor",
-                ),
-                "pi" => (
-                    of(home.join(".pi"), "agent/mcp.json", SERVERS, Form::Pi),
-                    "Pi",
-                ),
-                "opencode" => {
-                    let base = env
-                        .absolute("XDG_CONFIG_HOME")
-                        .unwrap_or_else(|| home.join(".config"))
-                        .join("opencode");
-                    let file = opencode_file(&base);
-                    (of(base, file, &["mcp"], Form::OpenCode), "OpenCode")
-                }
-                "openclaw" => {
-                    let base = env
-                        .absolute("OPENCLAW_STATE_DIR")
-                        .unwrap_or_else(|| home.join(".openclaw"));
-                    (
-                        of(base, "openclaw.json", &["mcp", "servers"], Form::Plain),
-                        "OpenClaw",
-                    )
-                }
-                _ => return Err(unsupported()),
-            }
-        }
-    };
-    if target.base.is_dir() {
-        Ok(target)
-    } else {
-        Err(AgentError::NotInstalled {
-            agent: name,
-            why: format!("there is no {}", target.base.display()),
-        })
-    }
-}
-
-/// The one of the two names that is there.
-fn opencode_file(folder: &Path) -> &'static str {
-    if std::fs::symlink_metadata(folder.join("opencode.jsonc")).is_ok() {
-        "opencode.jsonc"
-    } else {
-        "opencode.json"
-    }
 }
 
 #[cfg(test)]

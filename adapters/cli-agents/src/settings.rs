@@ -4,10 +4,12 @@ use std::path::Path;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject};
 use takeup_core::agent::AgentError;
 use takeup_core::env::Env;
-use takeup_core::integration::{EditPlan, IntegrationState, Scope};
+use takeup_core::ids::AgentId;
+use takeup_core::integration::{EditPlan, IntegrationState, PROGRAM, Scope, unreachable};
 
-use crate::clients::{Client, Shape};
-use crate::json::{Present, object};
+use crate::clients::{Call, Client, Shape};
+use crate::json::{Present, all, list, object};
+use crate::programs::is_gone_for_shell;
 
 /// How long a client waits for one of our hooks, in seconds. Ours end sooner by themselves.
 const SECONDS: u32 = 10;
@@ -16,19 +18,28 @@ const SECONDS: u32 = 10;
 pub(crate) fn install(client: &Client, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
     let file = present(client, env, scope)?;
     let mut plan = EditPlan::default();
+    let mut found = Vec::new();
     let after = match client.shape {
         Shape::Flat if file.text()?.is_none() => new_file(client),
         Shape::Groups { .. } | Shape::Flat => file.edited(|top| {
             let hooks = object(top, "hooks")?;
             for (event, _) in client.events {
-                let list = hooks
-                    .array_value_or_create(event)
-                    .ok_or_else(|| format!("hooks.{event} is no list"))?;
-                put(client, event, &list);
+                put(client, event, &list(&hooks, event)?);
             }
+            found = calls(client, top);
             Ok(())
         })?,
     };
+    for event in inside(&found) {
+        plan.notes.push(format!(
+            "{}: in {event}, {PROGRAM} is called inside another command; that one is left as it is, and no second call is added",
+            file.path.display()
+        ));
+    }
+    let is_bare = |(_, call): &(String, Call)| matches!(call, Call::Ours { program, .. } if program == PROGRAM);
+    if found.is_empty() || found.iter().any(is_bare) {
+        plan.notes.extend(unreachable(env));
+    }
     file.put(Some(after), 0o644, &mut plan);
     if let (Some(note), false) = (client.note, plan.edits.is_empty()) {
         plan.notes.push(note.to_owned());
@@ -37,72 +48,142 @@ pub(crate) fn install(client: &Client, env: &Env, scope: &Scope) -> Result<EditP
 }
 
 /// Plans the removal: of every hook of ours, of any version, and of nothing else.
-pub(crate) fn uninstall(client: &Client, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
+pub(crate) fn uninstall(
+    client: &Client,
+    agent: &AgentId,
+    env: &Env,
+    scope: &Scope,
+) -> Result<EditPlan, AgentError> {
     let file = present(client, env, scope)?;
     let mut plan = EditPlan::default();
     let Some(text) = file.text()? else {
         return Ok(plan);
     };
-    if !client.is_ours(&text) {
-        return Ok(plan);
-    }
+    let mut left = Vec::new();
     let mut is_empty = false;
     let after = file.edited(|top| {
-        take_all(client, top);
+        let is_any = calls(client, top).iter().any(|(_, call)| is_ours(call));
+        if is_any {
+            take_all(client, top);
+        }
+        left = calls(client, top);
         // A file that held nothing but our hooks was made for them.
-        is_empty = match client.shape {
-            Shape::Groups { .. } => top.properties().is_empty(),
-            Shape::Flat => top.properties().iter().all(|property| {
-                property
-                    .name()
-                    .is_some_and(|name| name.decoded_value().is_ok_and(|name| name == "version"))
-            }),
-        };
+        is_empty = is_any
+            && match client.shape {
+                Shape::Groups { .. } => top.properties().is_empty(),
+                Shape::Flat => top.properties().iter().all(|property| {
+                    property
+                        .decoded_name()
+                        .is_some_and(|name| name == "version")
+                }),
+            };
         Ok(())
-    })?;
-    let after = Some(after).filter(|_| !is_empty);
+    });
+    let after = match after {
+        // In what cannot be read, and does not name us, is nothing of ours.
+        Err(_) if !text.contains(PROGRAM) => return Ok(plan),
+        after => after?,
+    };
+    for event in inside(&left) {
+        plan.notes.push(format!(
+            "{}: in {event}, {PROGRAM} is called inside another command; that one is left: take the call out by hand",
+            file.path.display()
+        ));
+    }
+    let after = if is_empty {
+        file.emptied(env, agent, scope, after)
+    } else {
+        Some(after)
+    };
     file.put(after, 0o644, &mut plan);
     Ok(plan)
 }
 
-/// Looks whether the hooks are there.
+/// Looks whether the hooks are there, and run.
 pub(crate) fn state(client: &Client, env: &Env, scope: &Scope) -> IntegrationState {
-    let file = present(client, env, scope);
-    if let (Ok(file), Some(switch)) = (&file, client.off_switch)
-        && file.is_on(switch)
-        && file
-            .text()
-            .is_ok_and(|text| text.is_some_and(|text| client.is_ours(&text)))
-    {
-        return IntegrationState::Outdated {
-            what: format!(
-                "{switch} is true in {}, so none of its hooks runs",
-                file.path.display()
-            ),
+    let outdated = |what: String| IntegrationState::Outdated { what };
+    let file = match present(client, env, scope) {
+        Ok(file) => file,
+        Err(AgentError::NotInstalled { .. }) => return IntegrationState::Absent,
+        Err(error) => return outdated(error.to_string()),
+    };
+    let text = match file.text() {
+        Ok(Some(text)) => text,
+        Ok(None) => return IntegrationState::Absent,
+        Err(error) => return outdated(error.to_string()),
+    };
+    let mut found = Vec::new();
+    let looked = file.edited(|top| {
+        found = calls(client, top);
+        Ok(())
+    });
+    if found.is_empty() {
+        return match looked {
+            Err(error) if text.contains(PROGRAM) => outdated(error.to_string()),
+            Ok(_) | Err(_) => IntegrationState::Absent,
         };
     }
-    let text = file.and_then(|file| file.text());
-    match (text, install(client, env, scope)) {
-        (Ok(None), _) | (_, Err(AgentError::NotInstalled { .. })) => IntegrationState::Absent,
-        (Ok(Some(text)), _) if !client.is_ours(&text) => IntegrationState::Absent,
-        (Ok(Some(_)), Ok(plan)) => match plan.edits.first() {
-            None => IntegrationState::Installed,
-            Some(edit) => IntegrationState::Outdated {
-                what: format!(
-                    "hooks in {} are missing or of another version",
-                    edit.path.display()
-                ),
-            },
-        },
-        (Err(error), _) | (_, Err(error)) => IntegrationState::Outdated {
-            what: error.to_string(),
-        },
+    if let Some(what) = switched_off(client, env, scope) {
+        return outdated(what);
     }
+    let plan = match install(client, env, scope) {
+        Ok(plan) => plan,
+        Err(error) => return outdated(error.to_string()),
+    };
+    let mut programs = found.iter().filter_map(|(_, call)| match call {
+        Call::Ours { program, .. } => Some(program.as_str()),
+        Call::Inside | Call::Other => None,
+    });
+    let is_any = programs.clone().next().is_some();
+    if let Some(gone) = programs.clone().find(|program| is_gone_for_shell(program)) {
+        return outdated(format!(
+            "hooks in {} call {gone}, which is not there or cannot be executed",
+            file.path.display()
+        ));
+    }
+    match plan.edits.first() {
+        // Calls that stand in somebody else's commands alone, and not at every event, are no installation.
+        Some(_) if !is_any => IntegrationState::Absent,
+        Some(edit) => outdated(format!(
+            "hooks in {} are missing, there twice, or of another version",
+            edit.path.display()
+        )),
+        None if programs.any(|program| program == PROGRAM) => {
+            IntegrationState::Installed.as_reached(env)
+        }
+        None => IntegrationState::Installed,
+    }
+}
+
+/// Says which setting keeps a client's hooks from running, and where it stands.
+fn switched_off(client: &Client, env: &Env, scope: &Scope) -> Option<String> {
+    let switch = client.off_switch.as_ref()?;
+    let in_project = match scope {
+        Scope::Project { .. } => switch.in_project,
+        Scope::User => &[],
+    };
+    let mut files: Vec<Present> = Vec::new();
+    if let Scope::Project { root } = scope {
+        let read = |path: &&str| Present::read(env, root, Path::new(path), scope).ok();
+        files.extend(in_project.iter().filter_map(read));
+    }
+    files.extend(present(client, env, &Scope::User));
+    let said = |file: Present| Some((file.switch(switch.path)?, file.path));
+    let (value, path) = files.into_iter().find_map(said)?;
+    (value == switch.off).then(|| {
+        format!(
+            "{} is {value} in {}, so none of its hooks runs",
+            switch.path.join("."),
+            path.display()
+        )
+    })
 }
 
 fn present(client: &Client, env: &Env, scope: &Scope) -> Result<Present, AgentError> {
     match scope {
-        Scope::Project { root } => Present::read(root, Path::new(client.project_settings), scope),
+        Scope::Project { root } => {
+            Present::read(env, root, Path::new(client.project_settings), scope)
+        }
         Scope::User => {
             let missing = |why| AgentError::NotInstalled {
                 agent: client.name,
@@ -114,7 +195,7 @@ fn present(client: &Client, env: &Env, scope: &Scope) -> Result<Present, AgentEr
             if !home.is_dir() {
                 return Err(missing(format!("there is no {}", home.display())));
             }
-            Present::read(&home, Path::new(client.user_settings), scope)
+            Present::read(env, &home, Path::new(client.user_settings), scope)
         }
     }
 }
@@ -133,21 +214,39 @@ fn new_file(client: &Client) -> String {
     format!("{file:#}\n")
 }
 
-/// Puts our hook into the list of one event: an older one is replaced where it stands.
-fn put(client: &Client, event: &str, list: &CstArray) {
+/// Puts our hook into the list of one event: an older one is replaced where it stands, by the program it names if that is
+/// there, and a second one for the same is taken out. A command of somebody else that calls ours stays, and does for it.
+fn put(client: &Client, event: &str, groups: &CstArray) {
     let field = client.shape.command_field();
-    let command = client.command(event);
+    let mut served: Vec<Option<String>> = Vec::new();
     let mut found = false;
-    for hook in hooks_of(client, list) {
-        if command_of(client, &hook).is_some_and(|text| client.is_ours(&text)) {
-            if !found && command_of(client, &hook).as_deref() != Some(command.as_str()) {
-                hook.get(field)
-                    .map(|property| property.set_value(command.as_str().into()))
-                    .unwrap_or_default();
+    for (matcher, hook) in hooks_of(client, groups) {
+        match call_of(client, event, &hook) {
+            Call::Other => {}
+            Call::Inside => found = true,
+            Call::Ours { .. } if served.contains(&matcher) => hook.remove(),
+            Call::Ours {
+                program,
+                is_current,
+            } => {
+                let program = if is_gone_for_shell(&program) {
+                    PROGRAM
+                } else {
+                    &program
+                };
+                let command = client.command_by(program, event);
+                if !is_current || command_of(client, &hook).as_deref() != Some(command.as_str()) {
+                    hook.get(field)
+                        .map(|property| property.set_value(command.as_str().into()))
+                        .unwrap_or_default();
+                }
+                served.push(matcher);
+                found = true;
             }
-            found = true;
         }
     }
+    tidy(groups);
+    let command = client.command(event);
     if found {
         return;
     }
@@ -161,7 +260,7 @@ fn put(client: &Client, event: &str, list: &CstArray) {
             ),
         ])
     };
-    list.append(match client.shape {
+    groups.append(match client.shape {
         Shape::Groups { parts } => CstInputValue::Object(vec![(
             "hooks".to_owned(),
             CstInputValue::Array(vec![hook("timeout", parts)]),
@@ -171,49 +270,90 @@ fn put(client: &Client, event: &str, list: &CstArray) {
 }
 
 fn take_all(client: &Client, top: &CstObject) {
-    let Some(property) = top.get("hooks") else {
-        return;
-    };
-    let Some(hooks) = property.object_value() else {
-        return;
-    };
-    for event in hooks.properties() {
-        let Some(groups) = event.array_value() else {
+    for property in all(top, "hooks") {
+        let Some(hooks) = property.object_value() else {
             continue;
         };
-        for hook in hooks_of(client, &groups) {
-            if command_of(client, &hook).is_some_and(|text| client.is_ours(&text)) {
-                hook.remove();
+        for event in hooks.properties() {
+            let (Some(name), Some(groups)) = (event.decoded_name(), event.array_value()) else {
+                continue;
+            };
+            for (_, hook) in hooks_of(client, &groups) {
+                if is_ours(&call_of(client, &name, &hook)) {
+                    hook.remove();
+                }
+            }
+            tidy(&groups);
+            if groups.elements().is_empty() {
+                event.remove();
             }
         }
-        for group in groups.elements() {
-            let emptied = group
-                .as_object()
-                .and_then(|group| group.array_value("hooks"))
-                .is_some_and(|hooks| hooks.elements().is_empty());
-            if emptied {
-                group.remove();
-            }
+        if hooks.properties().is_empty() {
+            property.remove();
         }
-        if groups.elements().is_empty() {
-            event.remove();
-        }
-    }
-    if hooks.properties().is_empty() {
-        property.remove();
     }
 }
 
-fn hooks_of(client: &Client, list: &CstArray) -> Vec<CstObject> {
+/// Takes out groups that hold nothing.
+fn tidy(groups: &CstArray) {
+    for group in groups.elements() {
+        let emptied = group
+            .as_object()
+            .and_then(|group| group.array_value("hooks"))
+            .is_some_and(|hooks| hooks.elements().is_empty());
+        if emptied {
+            group.remove();
+        }
+    }
+}
+
+/// Returns every command that has to do with us, with its event.
+fn calls(client: &Client, top: &CstObject) -> Vec<(String, Call)> {
+    let events = all(top, "hooks")
+        .into_iter()
+        .filter_map(|property| property.object_value())
+        .flat_map(|hooks| hooks.properties());
+    events
+        .filter_map(|event| Some((event.decoded_name()?, event.array_value()?)))
+        .flat_map(|(event, groups)| {
+            let hooks = hooks_of(client, &groups).into_iter();
+            hooks
+                .map(|(_, hook)| (event.clone(), call_of(client, &event, &hook)))
+                .collect::<Vec<_>>()
+        })
+        .filter(|(_, call)| *call != Call::Other)
+        .collect()
+}
+
+/// Returns the events at which a call of ours stands inside another command.
+fn inside(calls: &[(String, Call)]) -> impl Iterator<Item = &str> {
+    let calls = calls.iter().filter(|(_, call)| *call == Call::Inside);
+    calls.map(|(event, _)| event.as_str())
+}
+
+const fn is_ours(call: &Call) -> bool {
+    matches!(call, Call::Ours { .. })
+}
+
+fn call_of(client: &Client, event: &str, hook: &CstObject) -> Call {
+    command_of(client, hook).map_or(Call::Other, |command| client.call(event, &command))
+}
+
+/// Returns the hooks of an event, each with what its group is for.
+fn hooks_of(client: &Client, list: &CstArray) -> Vec<(Option<String>, CstObject)> {
     let elements = list.elements();
     let objects = elements.iter().filter_map(CstNode::as_object);
     match client.shape {
         Shape::Groups { .. } => objects
-            .filter_map(|group| group.array_value("hooks"))
-            .flat_map(|hooks| hooks.elements())
-            .filter_map(|hook| hook.as_object())
+            .filter_map(|group| {
+                let matcher = group.get("matcher").map(|matcher| matcher.to_string());
+                let hooks = group.array_value("hooks")?.elements();
+                Some(hooks.into_iter().map(move |hook| (matcher.clone(), hook)))
+            })
+            .flatten()
+            .filter_map(|(matcher, hook)| Some((matcher, hook.as_object()?)))
             .collect(),
-        Shape::Flat => objects.collect(),
+        Shape::Flat => objects.map(|hook| (None, hook)).collect(),
     }
 }
 

@@ -197,7 +197,7 @@ impl Agent for Jcode {
 
     fn uninstall(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
         let home = Self::home(env)?;
-        let plan = crate::integrate::uninstall(&home, scope)?;
+        let plan = crate::integrate::uninstall(&home, env, scope)?;
         Ok(without_edited(plan, &home, env, &self.id, scope))
     }
 

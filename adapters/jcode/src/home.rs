@@ -1,7 +1,7 @@
 //! jcode's home: where it is, and the closed list of what is ever opened in it.
 //!
-//! Who owns what: everything below the home is jcode's. It is opened for reading, by [`Home::open`] alone, and only the
-//! files a [`Part`] can name: sessions, their journals and backups, process markers, todos and the configuration.
+//! Who owns what: everything below the home is jcode's. It is opened for reading, by [`Home::open`] and
+//! [`Home::read_own`] alone, and only the files a [`Part`] can name: sessions, their journals and backups, process markers, todos and the configuration.
 //! Credentials (`auth.json` and its like) have no part, so no call of this crate can open them. Written is only a new
 //! session ([`crate::create`]) and, on request, the configuration and the skill ([`crate::integrate`]).
 use std::fs::File;
@@ -219,10 +219,20 @@ impl Home {
         }
     }
 
-    /// Opens a part for reading: the one place of this crate that opens anything below the home. Links are not
-    /// followed. `Ok(None)` where there is no such file.
+    /// Opens a part for reading. Links are not followed. `Ok(None)` where there is no such file.
     pub(crate) fn open(&self, part: Part<'_>) -> Result<Option<File>, Issue> {
         files::open_regular(&self.path(part))
+    }
+
+    /// Reads a file of the person's own: it may lie behind a link of theirs. Returns where it really lies.
+    pub(crate) fn read_own(
+        &self,
+        env: &Env,
+        part: Part<'_>,
+    ) -> Result<(PathBuf, Option<Vec<u8>>), Issue> {
+        let path = files::own(env, &self.path(part))?;
+        let bytes = files::read_bounded(&path, LARGEST_SMALL)?;
+        Ok((path, bytes))
     }
 
     /// Reads a part whole. `Ok(None)` where there is no such file.

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use jsonc_parser::ParseOptions;
-use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
 use takeup_core::agent::AgentError;
 use takeup_core::env::Env;
 use takeup_core::ids::AgentId;
@@ -56,11 +56,11 @@ pub(crate) fn install(home: &Home, env: &Env, scope: &Scope) -> Result<EditPlan,
             why: format!("{} is no folder", home.root().display()),
         });
     }
-    let (path, before) = read(home, Part::Config)?;
+    let (path, before) = read(home, env, Part::Config)?;
     let after = with_hooks(&path, before.as_deref(), env)?;
     push(&mut plan, path, before, after);
 
-    let (path, before) = read(home, Part::Mcp)?;
+    let (path, before) = read(home, env, Part::Mcp)?;
     if before.is_none() && has_codex_settings(env) {
         plan.notes.push(format!(
             "{} is not there yet, and jcode makes it itself from other settings when it first starts: start jcode once, then install again to add the MCP server",
@@ -71,7 +71,7 @@ pub(crate) fn install(home: &Home, env: &Env, scope: &Scope) -> Result<EditPlan,
         push(&mut plan, path, before, Some(after));
     }
 
-    let (path, before) = read(home, Part::Skill)?;
+    let (path, before) = read(home, env, Part::Skill)?;
     if before.as_deref().is_some_and(|bytes| !is_our_skill(bytes)) {
         plan.notes.push(format!(
             "{} is there and is not takeup's; it is left: move it away and install again",
@@ -89,22 +89,22 @@ pub(crate) fn install(home: &Home, env: &Env, scope: &Scope) -> Result<EditPlan,
 }
 
 /// Plans the removal.
-pub(crate) fn uninstall(home: &Home, scope: &Scope) -> Result<EditPlan, AgentError> {
+pub(crate) fn uninstall(home: &Home, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {
     if *scope != Scope::User {
         return Err(unsupported());
     }
     let mut plan = EditPlan::default();
-    let (path, before) = read(home, Part::Config)?;
+    let (path, before) = read(home, env, Part::Config)?;
     if let Some(bytes) = &before {
         let after = without_hooks(&path, bytes)?;
         push(&mut plan, path, before, Some(after));
     }
-    let (path, before) = read(home, Part::Mcp)?;
+    let (path, before) = read(home, env, Part::Mcp)?;
     if let Some(bytes) = &before {
         let after = without_server(&path, bytes)?;
         push(&mut plan, path, before, Some(after));
     }
-    let (path, before) = read(home, Part::Skill)?;
+    let (path, before) = read(home, env, Part::Skill)?;
     if let Some(bytes) = &before {
         if is_our_skill(bytes) {
             push(&mut plan, path, before, None);
@@ -138,7 +138,7 @@ pub(crate) fn state(home: &Home, env: &Env, scope: &Scope) -> IntegrationState {
     if *scope != Scope::User || !home.root().is_dir() {
         return IntegrationState::Absent;
     }
-    let (missing, present) = match (install(home, env, scope), uninstall(home, scope)) {
+    let (missing, present) = match (install(home, env, scope), uninstall(home, env, scope)) {
         (Ok(missing), Ok(present)) => (missing, present),
         (Err(error), _) | (_, Err(error)) => {
             return IntegrationState::Outdated {
@@ -150,7 +150,7 @@ pub(crate) fn state(home: &Home, env: &Env, scope: &Scope) -> IntegrationState {
         return IntegrationState::Absent;
     }
     if missing.edits.is_empty() {
-        return IntegrationState::Installed;
+        return IntegrationState::Installed.as_reached(env);
     }
     let files: Vec<String> = missing
         .edits
@@ -170,9 +170,13 @@ fn has_codex_settings(env: &Env) -> bool {
 
 type Found = (std::path::PathBuf, Option<Vec<u8>>);
 
-fn read(home: &Home, part: Part<'_>) -> Result<Found, AgentError> {
-    let bytes = home.read(part).map_err(AgentError::Damaged)?;
-    Ok((home.path(part), bytes))
+fn read(home: &Home, env: &Env, part: Part<'_>) -> Result<Found, AgentError> {
+    let found = if matches!(part, Part::Config | Part::Mcp) {
+        home.read_own(env, part)
+    } else {
+        home.read(part).map(|bytes| (home.path(part), bytes))
+    };
+    found.map_err(AgentError::Damaged)
 }
 
 fn push(
@@ -399,6 +403,17 @@ fn with_server(path: &Path, before: Option<&[u8]>) -> Result<Vec<u8>, AgentError
         return Ok(b"{\n  \"mcpServers\": {\n    \"takeup\": {\n      \"command\": \"git-takeup\",\n      \"args\": [\"mcp\"]\n    }\n  }\n}\n".to_vec());
     };
     let (root, object) = json(path, before)?;
+    let names = object.properties();
+    let named = |name: &str| {
+        let is_it = |one: &&CstObjectProp| one.decoded_name().is_some_and(|one| one == name);
+        names.iter().filter(is_it).count()
+    };
+    if let Some(key) = SERVERS.into_iter().find(|key| named(key) > 1) {
+        return Err(damaged(
+            path,
+            format!("`{key}` stands there more than once"),
+        ));
+    }
     let key = SERVERS
         .into_iter()
         .find(|key| object.get(key).is_some())

@@ -5,7 +5,7 @@ use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use serde_json::Value;
 use takeup_core::agent::Found;
 use takeup_core::env::Env;
-use takeup_core::files::read_bounded;
+use takeup_core::files::{own, read_bounded};
 use takeup_core::issue::{Issue, IssueKind};
 
 /// The largest configuration that is read, in bytes.
@@ -36,6 +36,8 @@ impl Home {
         let config = env
             .absolute("OPENCLAW_CONFIG_PATH")
             .unwrap_or_else(|| state.join("openclaw.json"));
+        // Who keeps it among dotfiles has a link there. One that leads nowhere is named by who reads it.
+        let config = own(env, &config).unwrap_or(config);
         Some(Self { state, config })
     }
 

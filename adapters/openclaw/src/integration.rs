@@ -10,10 +10,10 @@
 //! The configuration is changed by its syntax tree: comments, order and quotes of everything else stay.
 use std::path::Path;
 
-use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode};
+use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
 use takeup_core::agent::AgentError;
 use takeup_core::env::Env;
-use takeup_core::files::read_bounded;
+use takeup_core::files::{own, read_bounded};
 use takeup_core::ids::AgentId;
 use takeup_core::integration::{Edit, EditPlan, IntegrationState, Scope};
 use takeup_core::issue::{Issue, IssueKind};
@@ -107,7 +107,7 @@ pub(crate) fn install(env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> 
         Scope::Project { root } => {
             skills::put(root, Path::new(PROJECT_SKILLS), &mut plan)?;
             plan.notes.push(
-                "only the skill is put into a project; `git takeup agents install openclaw` for the user adds the plugin that shows the notice".to_owned(),
+                "only the skill is put into a project; `git takeup agents install openclaw --user` adds the plugin that shows the notice".to_owned(),
             );
         }
         Scope::User => {
@@ -190,8 +190,11 @@ pub(crate) fn state(env: &Env, scope: &Scope) -> IntegrationState {
                     teller.files().any(|(name, _)| folder.join(name).exists())
                 });
             match plan.edits.first() {
-                None => IntegrationState::Installed,
-                Some(_) if !anything => IntegrationState::Absent,
+                _ if !anything => IntegrationState::Absent,
+                None => match not_loaded(&home, Teller::of(env)) {
+                    None => IntegrationState::Installed.as_reached(env),
+                    Some(what) => IntegrationState::Outdated { what },
+                },
                 Some(edit) => IntegrationState::Outdated {
                     what: format!(
                         "{} is missing, of another version, or edited",
@@ -207,6 +210,8 @@ fn installed(env: &Env) -> Result<Home, AgentError> {
     let missing = |why: String| AgentError::NotInstalled { agent: NAME, why };
     let home = Home::of(env).ok_or_else(|| missing("the user has no home".to_owned()))?;
     if home.state.is_dir() {
+        // A link to nothing, or one that a repository brought, is named as such.
+        own(env, &home.config).map_err(AgentError::Damaged)?;
         Ok(home)
     } else {
         Err(missing(format!("there is no {}", home.state.display())))
@@ -280,6 +285,10 @@ fn configure(home: &Home, teller: Option<Teller>, plan: &mut EditPlan) -> Result
         }
         return Ok(());
     };
+    // In what cannot be read, and does not name us, is nothing of ours.
+    if teller.is_none() && !String::from_utf8_lossy(&before).contains(PLUGIN) {
+        return Ok(());
+    }
     let corrupt = |why: String| Issue::new(&home.config, IssueKind::Corrupt, why);
     let after = String::from_utf8(before.clone())
         .map_err(|error| corrupt(error.to_string()))
@@ -321,6 +330,9 @@ fn edit(text: &str, teller: Option<Teller>, folder: &Path) -> Result<String, Str
     let path = folder
         .to_str()
         .ok_or("the state folder's name is no text")?;
+    for name in ["plugins", "hooks"] {
+        once(&top, name)?;
+    }
     match teller {
         Some(Teller::Plugin) => load(&top, path)?,
         Some(Teller::Hook) => {
@@ -335,10 +347,82 @@ fn edit(text: &str, teller: Option<Teller>, folder: &Path) -> Result<String, Str
     Ok(root.to_string())
 }
 
+/// Demands that a name stands once at the most: OpenClaw reads only the last.
+fn once(parent: &CstObject, name: &str) -> Result<(), String> {
+    let properties = parent.properties();
+    let named = |property: &&CstObjectProp| property.decoded_name().is_some_and(|one| one == name);
+    if properties.iter().filter(named).count() < 2 {
+        return Ok(());
+    }
+    Err(format!(
+        "{name} stands there more than once, and only the last one counts: make them one"
+    ))
+}
+
 fn object(parent: &CstObject, name: &str) -> Result<CstObject, String> {
+    once(parent, name)?;
     parent
         .object_value_or_create(name)
         .ok_or_else(|| format!("{name} is no object"))
+}
+
+/// Says why OpenClaw does not load what tells, though its files are there: what its configuration says, as it reads it.
+fn not_loaded(home: &Home, teller: Teller) -> Option<String> {
+    let shown = home.config.display();
+    let config = match home.read_config() {
+        Ok(Some(config)) => config,
+        Ok(None) if teller == Teller::Hook => return None,
+        Ok(None) => {
+            return Some(format!(
+                "{shown} is not there, so the plugin is not loaded: set OpenClaw up first, then install again"
+            ));
+        }
+        Err(issue) => {
+            return Some(format!(
+                "{shown} cannot be read, so it is not known whether the plugin is loaded: {}",
+                issue.message
+            ));
+        }
+    };
+    let says = |path: &str, flag: bool| {
+        config.pointer(path).and_then(serde_json::Value::as_bool) == Some(flag)
+    };
+    let holds = |path: &str, text: &str| {
+        let list = config.pointer(path).and_then(serde_json::Value::as_array);
+        list.map(|list| list.iter().any(|one| one.as_str() == Some(text)))
+    };
+    let folder = home.state.join(Teller::Plugin.folder());
+    let why = match teller {
+        Teller::Plugin if holds("/plugins/load/paths", &folder.to_string_lossy()) != Some(true) => {
+            "plugins.load.paths does not name the plugin"
+        }
+        Teller::Plugin if says("/plugins/enabled", false) => "plugins.enabled is false",
+        Teller::Plugin if holds("/plugins/deny", PLUGIN) == Some(true) => {
+            "plugins.deny names the plugin"
+        }
+        Teller::Plugin if holds("/plugins/allow", PLUGIN) == Some(false) => {
+            "plugins.allow does not name the plugin"
+        }
+        Teller::Plugin if says("/plugins/entries/takeup/enabled", false) => {
+            "plugins.entries.takeup.enabled is false"
+        }
+        Teller::Plugin
+            if !says(
+                "/plugins/entries/takeup/hooks/allowConversationAccess",
+                true,
+            ) =>
+        {
+            "plugins.entries.takeup.hooks.allowConversationAccess is not true"
+        }
+        Teller::Hook if says("/hooks/internal/enabled", false) => "hooks.internal.enabled is false",
+        Teller::Hook if says("/hooks/internal/entries/takeup/enabled", false) => {
+            "hooks.internal.entries.takeup.enabled is false"
+        }
+        Teller::Plugin | Teller::Hook => return None,
+    };
+    Some(format!(
+        "{why} in {shown}, so OpenClaw does not load what is there"
+    ))
 }
 
 fn load(top: &CstObject, path: &str) -> Result<(), String> {

@@ -170,7 +170,7 @@ impl Agent for OpenCode {
     }
 
     fn integration(&self, env: &Env, scope: &Scope) -> IntegrationState {
-        integration::state(env, scope)
+        integration::state(env, scope).as_reached(env)
     }
 
     fn hook(&self, _env: &Env, event: &str, input: &[u8]) -> Result<HookEvent, AgentError> {

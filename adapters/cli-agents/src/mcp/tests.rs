@@ -264,3 +264,192 @@ fn an_entry_of_that_name_that_is_the_user_s_own_stays() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), own);
     assert_eq!(std::fs::read_to_string(&toml).unwrap(), codex);
 }
+
+/// An entry that is there and runs nothing is not told as if it did.
+#[test]
+fn an_entry_that_cannot_run_is_not_called_installed() {
+    let (home, env) = home();
+    let tools = home.path().join("my tools/git-takeup");
+    std::fs::create_dir_all(tools.parent().unwrap()).unwrap();
+    write_atomic(&tools, b"", 0o755).unwrap();
+    let tools = tools.display();
+    for (client, file, text, expected) in [
+        (
+            "cursor",
+            ".cursor/mcp.json",
+            "{\"mcpServers\":{\"takeup\":{\"command\":\"/gone/git-takeup\",\"args\":[\"mcp\"]}}}"
+                .to_owned(),
+            "/gone/git-takeup, which is not there",
+        ),
+        (
+            "opencode",
+            ".config/opencode/opencode.json",
+            "{\"mcp\":{\"takeup\":{\"command\":[\"/gone/git-takeup\",\"mcp\"]}}}".to_owned(),
+            "/gone/git-takeup, which is not there",
+        ),
+        (
+            "codex",
+            ".codex/config.toml",
+            "[mcp_servers.takeup]\ncommand = \"/gone/git-takeup\"\nargs = [\"mcp\"]\n".to_owned(),
+            "/gone/git-takeup, which is not there",
+        ),
+        (
+            "codex",
+            ".codex/config.toml",
+            "[mcp_servers.takeup]\ncommand = \"git-takeup\"\nenabled = false\n".to_owned(),
+            "switched off",
+        ),
+        (
+            "cursor",
+            ".cursor/mcp.json",
+            "{\"mcpServers\":{\"takeup\":{\"command\":\"git-takeup\",\"disabled\":true}}}"
+                .to_owned(),
+            "switched off",
+        ),
+        (
+            "opencode",
+            ".config/opencode/opencode.json",
+            "{\"mcp\":{\"takeup\":{\"command\":[\"git-takeup\",\"mcp\"],\"enabled\":false}}}"
+                .to_owned(),
+            "switched off",
+        ),
+        (
+            "cursor",
+            ".cursor/mcp.json",
+            "{\"mcpServers\":{\"takeup\":{\"url\":\"https://git-takeup.example\"}}}".to_owned(),
+            "Absent",
+        ),
+        (
+            "cursor",
+            ".cursor/mcp.json",
+            "{\"mcpServers\":{\"takeup\":{\"command\":\"git-takeup\"}},\"mcpServers\":{}}"
+                .to_owned(),
+            "more than once",
+        ),
+        (
+            "cursor",
+            ".cursor/mcp.json",
+            format!(
+                "{{\"mcpServers\":{{\"takeup\":{{\"command\":\"{tools}\",\"args\":[\"mcp\"]}}}}}}"
+            ),
+            "Installed",
+        ),
+    ] {
+        let path = home.path().join(file);
+        write_atomic(&path, text.as_bytes(), 0o600).unwrap();
+        let said = format!("{:?}", mcp_entry_state(client, &env, &Scope::User));
+        assert!(said.contains(expected), "{client}: {said}");
+        if expected.contains("/gone") {
+            apply(&mcp_entry_plan(client, &env, &Scope::User).unwrap());
+            let after = std::fs::read_to_string(&path).unwrap();
+            assert_eq!(after, text.replace("/gone/git-takeup", "git-takeup"));
+            assert_eq!(
+                mcp_entry_state(client, &env, &Scope::User),
+                IntegrationState::Installed
+            );
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+    let bin = home.path().join("bin");
+    let without = Env::of([("HOME", home.path()), ("PATH", &bin)], "/");
+    let plan = McpEntries.install(&without, &Scope::User).unwrap();
+    assert_eq!(plan.notes.len(), 1, "{:?}", plan.notes);
+    apply(&plan);
+    let said = format!("{:?}", McpEntries.integration(&without, &Scope::User));
+    assert!(said.contains("not on PATH"), "{said}");
+    assert_eq!(said.matches("not on PATH").count(), 1);
+    assert_eq!(
+        McpEntries.integration(&env, &Scope::User),
+        IntegrationState::Installed
+    );
+}
+
+/// The variables that move a client's settings move its entry, as they move its hooks.
+#[test]
+fn the_entry_is_where_the_client_looks() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |name: &str| home.path().join(name);
+    for folder in ["home/.claude", "claude", "copilot"] {
+        std::fs::create_dir_all(at(folder)).unwrap();
+    }
+    let env = Env::of(
+        [
+            ("HOME", at("home")),
+            ("CLAUDE_CONFIG_DIR", at("claude")),
+            ("COPILOT_HOME", at("copilot")),
+        ],
+        "/",
+    );
+    for (client, file) in [
+        ("claude-code", "claude/.claude.json"),
+        ("copilot", "copilot/mcp-config.json"),
+    ] {
+        let plan = mcp_entry_plan(client, &env, &Scope::User).unwrap();
+        assert_eq!(
+            plan.edits[0].path,
+            at(file)
+                .parent()
+                .unwrap()
+                .canonicalize()
+                .unwrap()
+                .join(at(file).file_name().unwrap())
+        );
+    }
+    std::fs::remove_dir_all(at("claude")).unwrap();
+    assert!(matches!(
+        mcp_entry_plan("claude-code", &env, &Scope::User),
+        Err(AgentError::NotInstalled { .. })
+    ));
+}
+
+/// Where nothing could be done at all, that is a failure; where something could, the rest is told.
+#[test]
+fn what_fails_for_every_client_fails() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(home.path().join(".cursor")).unwrap();
+    let env = Env::of([("HOME", home.path())], "/");
+    let settings = home.path().join(".cursor/mcp.json");
+    write_atomic(&settings, b"{ broken", 0o600).unwrap();
+    let error = McpEntries.install(&env, &Scope::User).unwrap_err();
+    assert!(
+        matches!(&error, AgentError::Damaged(issue) if issue.path.ends_with("mcp.json")),
+        "{error}"
+    );
+    std::fs::create_dir_all(home.path().join(".codex")).unwrap();
+    // Larger than what is read.
+    std::fs::File::create(&settings)
+        .unwrap()
+        .set_len(takeup_core::integration::LONGEST + 1)
+        .unwrap();
+    let plan = McpEntries.install(&env, &Scope::User).unwrap();
+    assert_eq!((plan.edits.len(), plan.notes.len()), (1, 1));
+    let agent = McpEntries.id();
+    let state = Env::of(
+        [
+            ("HOME", home.path()),
+            ("TAKEUP_HOME", &home.path().join("own")),
+        ],
+        "/",
+    );
+    takeup_core::integration::install(&state, &agent, &Scope::User, &plan).unwrap();
+    // What can be read can be put back, too.
+    let much = format!("{{\"projects\":\"{}\"}}\n", "x".repeat(17 << 20));
+    write_atomic(&settings, much.as_bytes(), 0o600).unwrap();
+    let plan = McpEntries.install(&state, &Scope::User).unwrap();
+    takeup_core::integration::install(&state, &agent, &Scope::User, &plan).unwrap();
+    let plan = McpEntries.uninstall(&state, &Scope::User).unwrap();
+    takeup_core::integration::uninstall(&state, &agent, &Scope::User, &plan).unwrap();
+    assert!(std::fs::read(&settings).unwrap() == much.as_bytes());
+}
+
+/// A table that somebody wrote the header of is theirs.
+#[test]
+fn an_empty_table_of_the_user_s_own_stays() {
+    let (home, env) = home();
+    let path = home.path().join(".codex/config.toml");
+    let text = "model = \"gpt\"\n\n[mcp_servers]\n";
+    write_atomic(&path, text.as_bytes(), 0o600).unwrap();
+    apply(&mcp_entry_plan("codex", &env, &Scope::User).unwrap());
+    apply(&mcp_entry_removal("codex", &env, &Scope::User).unwrap());
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+}

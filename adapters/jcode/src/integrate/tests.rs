@@ -3,8 +3,9 @@ use super::*;
 fn home(files: &[(&str, &str)]) -> (tempfile::TempDir, Home, Env) {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
-        takeup_core::files::write_atomic(&folder.path().join(name), text.as_bytes(), 0o600)
-            .unwrap();
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        takeup_core::files::write_atomic(&path, text.as_bytes(), 0o600).unwrap();
     }
     let env = Env::of([("HOME", folder.path())], "/");
     let home = Home::at(folder.path());
@@ -127,7 +128,7 @@ fn removal_takes_out_only_what_is_ours() {
     let edited = format!("# added later\n{}", text(&home, "config.toml"));
     takeup_core::files::write_atomic(&home.root().join("config.toml"), edited.as_bytes(), 0o600)
         .unwrap();
-    apply(&uninstall(&home, &Scope::User).unwrap());
+    apply(&uninstall(&home, &env, &Scope::User).unwrap());
     assert_eq!(
         text(&home, "config.toml"),
         format!("# added later\n{config}")
@@ -170,7 +171,7 @@ fn an_empty_home_is_integrated_and_left_as_it_was() {
             .all(|edit| edit.before.is_none() && edit.mode == 0o600)
     );
     apply(&plan);
-    apply(&uninstall(&home, &Scope::User).unwrap());
+    apply(&uninstall(&home, &env, &Scope::User).unwrap());
     assert_eq!(state(&home, &env, &Scope::User), IntegrationState::Absent);
     let project = Scope::Project {
         root: "/repo".into(),
@@ -209,7 +210,7 @@ fn the_ends_of_lines_and_the_mark_stay() {
         );
         let bare = with.matches('\n').count() - with.matches("\r\n").count();
         assert!(!config.contains('\r') || bare == 0, "{with:?}");
-        apply(&uninstall(&home, &Scope::User).unwrap());
+        apply(&uninstall(&home, &env, &Scope::User).unwrap());
         let left = text(&home, "config.toml");
         assert!(left.starts_with(config), "{left:?}");
         assert_eq!(left.contains("\r\n"), config.contains('\r'));
@@ -227,7 +228,7 @@ fn an_empty_file_of_servers_is_none() {
             state(&home, &env, &Scope::User),
             IntegrationState::Installed
         );
-        apply(&uninstall(&home, &Scope::User).unwrap());
+        apply(&uninstall(&home, &env, &Scope::User).unwrap());
         assert_eq!(state(&home, &env, &Scope::User), IntegrationState::Absent);
     }
 }
@@ -241,9 +242,58 @@ fn a_skill_of_somebody_else_is_left() {
     takeup_core::files::write_atomic(&skill, b"mine", 0o600).unwrap();
     for plan in [
         install(&home, &env, &Scope::User).unwrap(),
-        uninstall(&home, &Scope::User).unwrap(),
+        uninstall(&home, &env, &Scope::User).unwrap(),
     ] {
         assert!(plan.edits.iter().all(|edit| edit.path != skill));
         assert!(plan.notes.iter().any(|note| note.contains("SKILL.md")));
     }
+}
+
+/// A folder of dotfiles: the files behind the links are edited, and the links stay.
+#[test]
+fn settings_behind_a_link_are_edited_where_they_lie() {
+    let (folder, home, env) = home(&[
+        ("dot/config.toml", "# mine\n"),
+        ("dot/mcp.json", "{\n  \"mcpServers\": {}\n}\n"),
+    ]);
+    let dot = folder.path().canonicalize().unwrap().join("dot");
+    for name in ["config.toml", "mcp.json"] {
+        std::os::unix::fs::symlink(dot.join(name), home.root().join(name)).unwrap();
+    }
+    let plan = install(&home, &env, &Scope::User).unwrap();
+    assert!(
+        plan.edits
+            .iter()
+            .any(|edit| edit.path == dot.join("config.toml"))
+    );
+    apply(&plan);
+    assert!(home.root().join("config.toml").is_symlink());
+    assert!(text(&home, "dot/config.toml").contains("git-takeup"));
+    assert_eq!(
+        state(&home, &env, &Scope::User),
+        IntegrationState::Installed
+    );
+    let unreached = Env::of([("HOME", folder.path()), ("PATH", &dot)], "/");
+    let said = format!("{:?}", state(&home, &unreached, &Scope::User));
+    assert!(said.contains("not on PATH"), "{said}");
+    apply(&uninstall(&home, &env, &Scope::User).unwrap());
+    assert!(!text(&home, "dot/config.toml").contains("git-takeup"));
+    assert!(!text(&home, "dot/mcp.json").contains("git-takeup"));
+    let twice = "{\"mcpServers\":{},\"mcpServers\":{}}";
+    takeup_core::files::write_atomic(&dot.join("mcp.json"), twice.as_bytes(), 0o600).unwrap();
+    let error = install(&home, &env, &Scope::User).unwrap_err().to_string();
+    assert!(error.contains("more than once"), "{error}");
+}
+
+/// What a repository brings is not followed, also where it is the home by the variable.
+#[test]
+fn a_link_in_a_repository_is_not_followed() {
+    let (folder, _, env) = home(&[("theirs", "# theirs\n")]);
+    let root = folder.path().join("repo");
+    std::fs::create_dir_all(root.join(".git")).unwrap();
+    std::os::unix::fs::symlink(folder.path().join("theirs"), root.join("config.toml")).unwrap();
+    let error = install(&Home::at(&root), &env, &Scope::User)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("inside a repository"), "{error}");
 }

@@ -28,7 +28,9 @@ impl Installed {
     fn env_of_version(&self, version: &str) -> Env {
         let bin = self.folder.path().join("bin");
         std::fs::create_dir_all(&bin).unwrap();
-        write_atomic(&bin.join("openclaw"), b"#!/bin/sh\n", 0o755).unwrap();
+        for program in ["openclaw", "git-takeup"] {
+            write_atomic(&bin.join(program), b"#!/bin/sh\n", 0o755).unwrap();
+        }
         let package = format!(r#"{{"name":"openclaw","version":"{version}"}}"#);
         write_atomic(&bin.join("package.json"), package.as_bytes(), 0o644).unwrap();
         Env::of(
@@ -132,6 +134,9 @@ fn configurations_of_other_shapes() {
         ("", false),
         ("{ plugins: 7 }", false),
         ("{ plugins: { load: { paths: {} } } }", false),
+        ("{ plugins: null }", false),
+        ("{ plugins: { load: { paths: 'x' } } }", false),
+        ("{ plugins: {}, plugins: { load: {} } }", false),
         ("{ broken", false),
     ] {
         let there = Installed::with_config(Some(config));
@@ -162,6 +167,20 @@ fn configurations_of_other_shapes() {
             }
         } else {
             assert_eq!(there.config(), config);
+            // What is there is not loaded, and not told as if it were; and it can be taken out again.
+            let said = state(&env, &Scope::User);
+            assert!(
+                matches!(said, IntegrationState::Outdated { .. }),
+                "{config}: {said:?}"
+            );
+            apply(&uninstall(&env, &Scope::User).unwrap());
+            assert_eq!(there.config(), config);
+            assert!(!there.folder.path().join("takeup-plugin/index.js").exists());
+            assert_eq!(
+                state(&env, &Scope::User),
+                IntegrationState::Absent,
+                "{config}"
+            );
         }
     }
 }
@@ -236,4 +255,87 @@ fn a_project_gets_the_skill_alone() {
     assert_eq!(state(&env, &scope), IntegrationState::Installed);
     apply(&uninstall(&env, &scope).unwrap());
     assert_eq!(state(&env, &scope), IntegrationState::Absent);
+}
+
+#[test]
+fn a_plugin_that_the_configuration_keeps_out_is_not_called_installed() {
+    let there = Installed::with_config(Some("{ plugins: { deny: [], allow: [] } }"));
+    let env = there.env();
+    apply(&install(&env, &Scope::User).unwrap());
+    assert_eq!(state(&env, &Scope::User), IntegrationState::Installed);
+    let config = there.config();
+    let path = there.folder.path().join("openclaw.json");
+    for (from, to, expected) in [
+        ("deny: []", "deny: ['takeup']", "plugins.deny"),
+        ("deny: []", "enabled: false", "plugins.enabled"),
+        (
+            "enabled\": true",
+            "enabled\": false",
+            "takeup.enabled is false",
+        ),
+        (
+            "Access\": true",
+            "Access\": false",
+            "allowConversationAccess",
+        ),
+    ] {
+        let changed = config.replace(from, to);
+        let changed = if changed == config {
+            config.replace(&from.replace('"', ""), &to.replace('"', ""))
+        } else {
+            changed
+        };
+        assert_ne!(changed, config, "{from}");
+        write_atomic(&path, changed.as_bytes(), 0o600).unwrap();
+        let said = format!("{:?}", state(&env, &Scope::User));
+        assert!(said.contains(expected), "{said}\n{changed}");
+        // Installing changes nothing that the user said.
+        assert!(install(&env, &Scope::User).unwrap().edits.is_empty());
+    }
+    let hook = Installed::with_config(Some("{ hooks: { internal: { enabled: false } } }"));
+    let env = hook.env_of_version("2026.7.1");
+    apply(&install(&env, &Scope::User).unwrap());
+    let said = format!("{:?}", state(&env, &Scope::User));
+    assert!(said.contains("hooks.internal.enabled"), "{said}");
+    let none = Installed::with_config(None);
+    apply(&install(&none.env(), &Scope::User).unwrap());
+    let said = format!("{:?}", state(&none.env(), &Scope::User));
+    assert!(said.contains("is not there"), "{said}");
+}
+
+/// A folder of dotfiles: the file behind the link is edited, and the link stays one.
+#[test]
+fn a_configuration_behind_a_link_is_edited_where_it_lies() {
+    let there = Installed::with_config(None);
+    let dot = tempfile::tempdir().unwrap();
+    let kept = dot.path().canonicalize().unwrap().join("claw.json");
+    write_atomic(&kept, b"{ gateway: {} }\n", 0o600).unwrap();
+    let link = there.folder.path().join("openclaw.json");
+    std::os::unix::fs::symlink(&kept, &link).unwrap();
+    let env = there.env();
+    let plan = install(&env, &Scope::User).unwrap();
+    assert!(plan.edits.iter().any(|edit| edit.path == kept));
+    apply(&plan);
+    assert!(link.is_symlink());
+    assert_eq!(state(&env, &Scope::User), IntegrationState::Installed);
+    assert!(
+        without_edited(
+            uninstall(&env, &Scope::User).unwrap(),
+            &env,
+            &AgentId::new(ID).unwrap(),
+            &Scope::User
+        )
+        .edits
+        .iter()
+        .any(|edit| edit.path == kept)
+    );
+    apply(&uninstall(&env, &Scope::User).unwrap());
+    let left = std::fs::read_to_string(&kept).unwrap();
+    assert!(
+        left.contains("gateway") && !left.contains("takeup"),
+        "{left}"
+    );
+    std::fs::remove_file(&kept).unwrap();
+    let error = install(&env, &Scope::User).unwrap_err().to_string();
+    assert!(error.contains("a link to nothing"), "{error}");
 }
