@@ -8,6 +8,7 @@ mod candidate;
 mod candidates;
 mod changes;
 mod close;
+mod compared;
 mod diff;
 mod effects;
 mod elsewhere;

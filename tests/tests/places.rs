@@ -12,6 +12,8 @@
 mod elsewhere;
 #[path = "places/health.rs"]
 mod health;
+#[path = "places/left.rs"]
+mod left;
 #[path = "places/shapes.rs"]
 mod shapes;
 #[path = "places/sharing.rs"]

@@ -12,7 +12,7 @@ use takeup_core::error::Exit;
 use takeup_core::files;
 use takeup_core::issue::Issue;
 use takeup_core::process::{Liveness, LivenessKind};
-use takeup_core::repository::{RepositoryError, discover};
+use takeup_core::repository::{Folders, RepositoryError, discover, is_there};
 use takeup_core::time::Time;
 
 use crate::context::Context;
@@ -44,7 +44,7 @@ enum Action {
 
 #[derive(Debug, clap::Args)]
 struct ListArgs {
-    /// Sessions of every folder, not only of this work tree; what only hooks recorded, of this repository
+    /// Sessions of every folder, not only of this work tree and unfinished ones that hooks recorded in others of the repository
     #[arg(long)]
     all: bool,
 
@@ -243,7 +243,7 @@ fn list(args: &ListArgs, context: &Context) -> Result<Reply, Failure> {
             .then_with(|| a.session.cmp(&b.session))
     });
     let summary = summary(&sessions);
-    let mut human = page(&sessions, context.clock.now(), args.all);
+    let mut human = page(&sessions, context.clock.now(), data.root.as_deref());
     if data.more {
         human.push_str(&paint(DIM, "There are more: --limit 0 shows all.\n"));
     }
@@ -294,8 +294,11 @@ fn summary(sessions: &[Session]) -> String {
     format!("sessions: {}", counts.join(", "))
 }
 
-/// Two lines for each: what it is, and what was said last; with its folder, where they are of several.
-fn page(sessions: &[Session], now: Time, with_folder: bool) -> String {
+/// Two lines for each: what it is, and what was said last; with its folder, where it is another than the work tree `root`.
+fn page(sessions: &[Session], now: Time, root: Option<&Path>) -> String {
+    let mut here = root.map(Folders::of);
+    let mut elsewhere = |folder: &Path| here.as_mut().is_none_or(|here| !here.hold(folder));
+
     let rows: Vec<Vec<String>> = sessions
         .iter()
         .map(|session| {
@@ -320,9 +323,14 @@ fn page(sessions: &[Session], now: Time, with_folder: bool) -> String {
     for (line, session) in printer::table(&rows).lines().zip(sessions) {
         text.push_str(line);
         text.push('\n');
-        if let Some(folder) = session.cwd.as_deref().filter(|_| with_folder) {
+        if let Some(folder) = session.cwd.as_deref().filter(|cwd| elsewhere(cwd)) {
+            let is_gone = root.is_some() && !is_there(folder);
+            let gone = if is_gone { ", which is gone" } else { "" };
             let folder = takeup_core::paths::text_of_path(folder);
-            text.push_str(&format!("    {}\n", paint(DIM, format!("in {folder}"))));
+            text.push_str(&format!(
+                "    {}\n",
+                paint(DIM, format!("in {folder}{gone}"))
+            ));
         }
         if let Some(prompt) = &session.last_prompt {
             let room = printer::width().saturating_sub(4);

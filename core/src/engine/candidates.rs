@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use sha2::{Digest as _, Sha256};
 
 use super::candidate::{Candidate, IdentityView, ReasonView, RecordView, Source};
+use super::compared::movement;
 use super::life::{SESSIONS, life, own_session};
 use super::prove::{CheckView, proofs};
 use super::recorded::{identities, is_beside_tasks, seen_here};
@@ -12,7 +13,7 @@ use super::views::{next_at_work, next_of};
 use super::{Caller, Engine, EngineError, Site, changes};
 use crate::agent::{ForeignTask, Session, SessionQuery};
 use crate::boundary::Boundary;
-use crate::fingerprint::{Look, TreeRecord};
+use crate::fingerprint::Look;
 use crate::identity::{Closing, Identity, OpenEffect, Recorded, SessionRecord};
 use crate::ids::{AgentId, Fingerprint, SessionRef, TaskId};
 use crate::issue::Issue;
@@ -139,6 +140,10 @@ impl<'a> Gatherer<'a> {
                     found.push(candidate);
                 }
             }
+        }
+        for there in self.beside_elsewhere(view)? {
+            let place = (there.whereabouts, there.root);
+            found.push(self.of_recorded(view, &there.session, Some(&there.record), place));
         }
         found.sort_by(|a, b| {
             (
@@ -309,9 +314,25 @@ impl<'a> Gatherer<'a> {
         let recorded = self.recorded(view, session);
         let recorded = recorded.as_deref();
         // The agent's store knows a folder; what our hook recorded knows whether it is still the same place.
-        let whereabouts = recorded.map_or(Ok(Whereabouts::Same), |record| {
-            self.site.whereabouts(&record.place)
-        })?;
+        let place = match recorded {
+            Some(record) => {
+                let whereabouts = self.site.whereabouts(&record.place)?;
+                let root = self.site.described(self.engine, &record.place, whereabouts);
+                (whereabouts, root)
+            }
+            None => (Whereabouts::Same, String::new()),
+        };
+        Ok(self.of_recorded(view, session, recorded, place))
+    }
+
+    /// Judges it by its record and by where that was made: how the present place relates to that one, and its name.
+    fn of_recorded(
+        &self,
+        view: &View,
+        session: &Session,
+        recorded: Option<&SessionRecord>,
+        (whereabouts, root): (Whereabouts, String),
+    ) -> Candidate {
         let latest = recorded.and_then(|record| record.latest.as_ref());
         let liveness = self.liveness(
             &session.session,
@@ -332,7 +353,7 @@ impl<'a> Gatherer<'a> {
             status: Status::Active,
             resumed_to: None,
             whereabouts,
-            root: recorded.map_or_else(String::new, |record| record.place.root.clone()),
+            root,
             // What lies elsewhere did not move.
             movement: movement(
                 left.filter(|_| content != Content::NotCompared),
@@ -375,7 +396,7 @@ impl<'a> Gatherer<'a> {
         let effects = session.open_effects.clone();
         let source = Source::Session;
         let agent = session.session.agent.clone();
-        Ok(self.candidate(
+        self.candidate(
             identity,
             agent,
             &facts,
@@ -385,7 +406,7 @@ impl<'a> Gatherer<'a> {
             effects,
             0,
             source,
-        ))
+        )
     }
 
     /// Judges a task in an agent's own format, by our rules.
@@ -554,69 +575,6 @@ impl<'a> Gatherer<'a> {
         }
     }
 
-    fn present(&self) -> Option<&Fingerprint> {
-        self.look.record.fingerprint.as_ref()
-    }
-
-    fn content(&self, whereabouts: Whereabouts, left: Option<&Recorded>) -> Content {
-        if !whereabouts.is_compared() {
-            return Content::NotCompared;
-        }
-        let Some(left) = left else {
-            return Content::NeverRecorded;
-        };
-        if let Some(why) = &left.tree.incomplete {
-            return Content::RecordIncomplete(why.clone());
-        }
-        if let Some(why) = &self.look.record.incomplete {
-            return Content::LookIncomplete(why.clone());
-        }
-        if left.tree.definition != self.look.record.definition
-            || left.tree.excluded != self.look.record.excluded
-        {
-            return Content::RecordIncomplete(
-                "it was taken by another definition of content, or with other folders left out"
-                    .to_owned(),
-            );
-        }
-        if left.tree.same_content(&self.look.record) {
-            Content::Equal
-        } else {
-            Content::Differs
-        }
-    }
-
-    /// Compares with what an identity recorded; where a later record of it may be lost, nothing is known.
-    fn recorded_content(
-        &self,
-        view: &View,
-        whereabouts: Whereabouts,
-        identity: &Identity,
-    ) -> Content {
-        let content = self.content(whereabouts, identity.latest.as_ref());
-        if matches!(content, Content::Equal | Content::Differs) && view.state.is_doubtful(identity)
-        {
-            return Content::RecordIncomplete(
-                "the ledger is damaged, and a later record of this session may be lost".to_owned(),
-            );
-        }
-        content
-    }
-
-    /// Compares with a tree id that the agent itself recorded.
-    fn content_of_tree(&self, tree: &str) -> Content {
-        if let Some(why) = &self.look.record.incomplete {
-            return Content::LookIncomplete(why.clone());
-        }
-        match self.present() {
-            Some(print) if print.as_str() == tree => Content::Equal,
-            Some(print) if print.tree() == tree => Content::Blind(
-                "the agent's own snapshot is equal, but it cannot tell what lies in submodules and nested repositories".to_owned(),
-            ),
-            _ => Content::Differs,
-        }
-    }
-
     fn liveness(
         &self,
         session: &SessionRef,
@@ -649,22 +607,6 @@ fn own_slug(ledger: &Ledger, view: &View, title: &str, session: &SessionRef) -> 
     let digest = hex(&Sha256::digest(session.to_string().as_bytes()));
     let suffix: String = digest.chars().take(6).collect();
     TaskId::new(format!("{slug}-{suffix}")).unwrap_or(slug)
-}
-
-/// Says what moved beside the content.
-pub(super) fn movement(left: Option<&TreeRecord>, there: &TreeRecord) -> Movement {
-    let Some(left) = left else {
-        return Movement::default();
-    };
-    let pair = |a: &Option<String>, b: &Option<String>| (a != b).then(|| (a.clone(), b.clone()));
-    Movement {
-        head: (left.head != there.head).then(|| (left.head.clone(), there.head.clone())),
-        branch: pair(&left.branch, &there.branch),
-        stash: left.stash != there.stash,
-        operation: pair(&left.operation, &there.operation),
-        // Where a look did not get so far, nothing is known of it.
-        index: matches!((&left.index_tree, &there.index_tree), (Some(a), Some(b)) if a != b),
-    }
 }
 
 /// Makes the token that confirms exactly what was shown: the record, its verdict, the content, the task's last line.

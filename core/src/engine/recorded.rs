@@ -1,22 +1,25 @@
 //! Sessions that only the ledger knows: their agents keep no store that is read.
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
+use super::candidates::Gatherer;
 use super::select::names;
 use super::{Caller, Elsewhere, Engine, EngineError, PATIENCE, Saved, Site};
 use crate::agent::{Found, Interruption, InterruptionReason, Session};
-use crate::identity::{Closing, Identity, OpenEffect, SessionRecord};
-use crate::ids::{AgentId, SessionRef};
+use crate::identity::{Closing, Identity, OpenEffect, PlaceRecord, SessionRecord};
+use crate::ids::{AgentId, SessionRef, WorktreeId};
 use crate::issue::{Issue, IssueKind};
-use crate::ledger::{Change, State, Transition};
+use crate::ledger::{Change, State, Transition, View};
 use crate::paths::path_of_text;
 use crate::process::{Liveness, ProcessIdentity, liveness_of};
 use crate::repository::{RepositoryError, discover};
 use crate::status::Status;
 use crate::time::Time;
+use crate::verdict::Whereabouts;
 
-/// Lists the sessions that the ledger knows, from hooks or as holders of tasks, the newest first: those of this work tree, or
-/// of the whole repository; and what of the ledger is damaged. Reads only; where takeup is not used, and outside a
+/// Lists the sessions that the ledger knows, from hooks or as holders of tasks: those of this work tree, the newest first, and
+/// after them the unfinished ones of the repository's other work trees, there or gone; or all of the repository; and what of the ledger is damaged. Reads only; where takeup is not used, and outside a
 /// repository, there are none.
 pub fn recorded_sessions(engine: &Engine<'_>, everywhere: bool) -> Found<Session> {
     let site = match Site::open(engine) {
@@ -36,18 +39,31 @@ pub fn recorded_sessions(engine: &Engine<'_>, everywhere: bool) -> Found<Session
     };
     let state = &site.view.state;
     let holders = holders(state);
-    let records = state.sessions.iter().chain(&holders);
-    let sessions = records.filter_map(|record| {
-        if everywhere {
-            Some(Cow::Borrowed(record))
-        } else {
-            seen_here(&site, record)
-        }
-    });
+    let records = || state.sessions.iter().chain(&holders);
+    if everywhere {
+        return Found {
+            items: listed(engine, state, records().map(Cow::Borrowed)),
+            issues: site.view.issues.clone(),
+        };
+    }
+    let here = records().filter_map(|record| seen_here(&site, record));
+    let mut items = listed(engine, state, here);
+    let elsewhere = records()
+        .filter(|record| seen_here(&site, record).is_none() && is_of(&site, &record.place))
+        .map(Cow::Borrowed);
+    let left = listed(engine, state, elsewhere);
+    items.extend(
+        left.into_iter()
+            .filter(|session| session.interruption.is_some()),
+    );
     Found {
-        items: listed(engine, state, sessions),
+        items,
         issues: site.view.issues.clone(),
     }
+}
+
+fn is_of(site: &Site, place: &PlaceRecord) -> bool {
+    Some(&place.repository_id) == site.tokens.repository.as_ref()
 }
 
 /// Returns the record of a session as it is for this work tree.
@@ -85,6 +101,72 @@ pub(super) fn beside_tasks(engine: &Engine<'_>, site: &Site) -> Vec<Session> {
         .filter_map(|record| seen_here(site, record));
     let sessions = here.filter(|record| leaves_more(state, record));
     listed(engine, state, sessions)
+}
+
+/// What a session left in another work tree.
+pub(super) struct LeftThere {
+    /// How the present place relates to that work tree.
+    pub whereabouts: Whereabouts,
+    /// The name of that work tree, for people.
+    pub root: String,
+    /// The session's record as it is for that work tree.
+    pub record: SessionRecord,
+    /// The session.
+    pub session: Session,
+}
+
+impl Gatherer<'_> {
+    /// Lists what sessions left in other work trees of this repository, there or gone, that no task tells of, each with its
+    /// record as it is for that work tree. What is left there is not looked at.
+    pub(super) fn beside_elsewhere(&self, view: &View) -> Result<Vec<LeftThere>, EngineError> {
+        let (state, site) = (&view.state, self.site);
+        let mut found = Vec::new();
+        // Many sessions leave work in few work trees, and asking for one costs reading git's list of them.
+        let mut known: BTreeMap<(&WorktreeId, &str), (Whereabouts, String)> = BTreeMap::new();
+        for record in &state.sessions {
+            let is_alive = |session: &Session| {
+                session.session == record.session
+                    && matches!(session.liveness, Liveness::Live { .. })
+            };
+            if self.caller.session.as_ref() == Some(&record.session)
+                || self.sessions.iter().any(is_alive)
+            {
+                continue;
+            }
+            let places = record.places();
+            for place in places.filter(|place| is_of(site, place) && !site.is_here(place)) {
+                let Some(there) = record.seen_in(|known| known.worktree_id == place.worktree_id)
+                else {
+                    continue;
+                };
+                if !leaves_more(state, &there) {
+                    continue;
+                }
+                let mut listed = listed(self.engine, state, std::iter::once(there.clone()));
+                let Some(session) = listed
+                    .pop()
+                    .filter(|session| session.interruption.is_some())
+                else {
+                    continue;
+                };
+                let (whereabouts, root) = match known.entry((&place.worktree_id, &place.root)) {
+                    Entry::Occupied(entry) => entry.into_mut(),
+                    Entry::Vacant(entry) => {
+                        let whereabouts = site.whereabouts(place)?;
+                        let root = site.described(self.engine, place, whereabouts);
+                        entry.insert((whereabouts, root))
+                    }
+                };
+                found.push(LeftThere {
+                    whereabouts: *whereabouts,
+                    root: root.clone(),
+                    record: there.into_owned(),
+                    session,
+                });
+            }
+        }
+        Ok(found)
+    }
 }
 
 /// Returns what the ledger holds of the tasks of a session.

@@ -4,6 +4,7 @@ use super::candidates::Gatherer;
 use super::{Caller, Engine, EngineError, Site, select};
 use crate::fingerprint::Look;
 use crate::ids::{SessionRef, TaskId};
+use crate::verdict::Whereabouts;
 
 /// What a session left that is no task yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +40,10 @@ pub(super) fn left(
     let mut found = Gatherer::new(engine, site, caller, look).all(&site.view)?;
     found.retain(|candidate| {
         let identity = &candidate.identity;
+        // What lies in another work tree is that one's.
         !matches!(candidate.source, Source::Ledger)
+            && (candidate.whereabouts.is_compared()
+                || candidate.whereabouts == Whereabouts::OtherRepository)
             && text.is_none_or(|text| identity.task_id.as_str() == text || identity.title == text)
             && from.is_none_or(|from| select::names(from, &candidate.session()))
     });

@@ -277,13 +277,14 @@ fn what_a_session_left_in_another_work_tree_is_said_to_be_there() {
         dying(&scratch, &here, "s1", event, ",\"prompt\":\"blue\"");
     }
     let other = other_tree(&scratch);
-    for args in [
-        &["resume", "--from", "s1", "--confirm", "--json"][..],
-        &["inspect", "--from", "s1", "--json"],
-    ] {
-        let said = scratch.takeup_in(&other, args).exits(4).json();
-        assert_eq!(said["error"]["code"], "held-elsewhere", "{said}");
-        let text = said.to_string();
+    let take = ["resume", "--from", "s1", "--confirm", "--json"];
+    let said = scratch.takeup_in(&other, &take).exits(1).json();
+    assert_eq!(said["error"]["code"], "mismatched-repository", "{said}");
+    let look = ["inspect", "--from", "s1", "--json"];
+    let seen = scratch.takeup_in(&other, &look).exits(0).json();
+    let reason = &seen["data"]["candidates"][0]["reasons"][0];
+    assert_eq!(reason["code"], "other-worktree", "{seen}");
+    for text in [said.to_string(), seen["next"].to_string()] {
         assert!(text.contains(&here.display().to_string()), "{text}");
     }
 }
@@ -326,6 +327,8 @@ fn a_session_that_goes_on_in_another_work_tree() {
         candidates(&scratch, folder)
             .iter()
             .map(|one| one["verdict"].as_str().unwrap().to_owned())
+            // What it left in the other one is told, as that one's.
+            .filter(|verdict| verdict != "mismatched-repository")
             .collect()
     };
     dying(&scratch, &here, "s1", "SessionStart", "");
@@ -380,7 +383,10 @@ fn a_session_that_did_nothing_before_it_went_on_left_nothing() {
     for event in ["UserPromptSubmit", "Stop"] {
         dying(&scratch, &other, "s1", event, ",\"prompt\":\"blue\"");
     }
-    assert_eq!(candidates(&scratch, &here), [] as [Value; 0]);
+    let found = candidates(&scratch, &here);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let root = &found[0]["identity"]["repositoryRoot"];
+    assert_eq!(root, other.to_str().unwrap(), "it is the other one's");
     assert_eq!(candidates(&scratch, &other).len(), 1);
 }
 
@@ -501,7 +507,9 @@ fn what_hooks_recorded_in_a_work_tree_made_anew() {
     let path = other.to_str().unwrap();
     scratch.git(&["worktree", "remove", "--force", path]);
     scratch.git(&["worktree", "add", "-q", path, "other"]);
-    assert!(candidates(&scratch, &other).is_empty());
+    let found = candidates(&scratch, &other);
+    assert_eq!(found[0]["verdict"], "mismatched-repository", "{found:?}");
+    assert_eq!(found[0]["next"]["command"], "git takeup init --moved");
     scratch.takeup_in(&other, &["init", "--moved"]).exits(0);
     let found = candidates(&scratch, &other);
     assert_eq!(found[0]["identity"]["sessionId"], "s1", "{found:?}");
