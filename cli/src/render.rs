@@ -2,7 +2,10 @@
 use std::fmt::Write as _;
 
 use anstyle::Style;
-use takeup_core::engine::{Candidate, Changed, ChangedPlace, Changes, CheckView, NextView, Verb};
+use takeup_core::background::Watch;
+use takeup_core::engine::{
+    Candidate, Changed, ChangedPlace, Changes, CheckView, NextView, Running, Verb,
+};
 use takeup_core::identity::OpenEffect;
 use takeup_core::observation::Happening;
 use takeup_core::plan::Proof;
@@ -125,6 +128,34 @@ pub(crate) fn records_lost() -> String {
     field("  damaged", COLUMN, what)
 }
 
+/// Tells what runs in the background for a task, with the commands that look at it and stop it.
+pub(crate) fn running(running: &Running, now: Time) -> String {
+    let mut out = String::new();
+    for task in &running.tasks {
+        let since = ago(now, task.created_at);
+        let unknown = match &task.watch {
+            Watch::Unknown { .. } => ", not seen from here",
+            Watch::Nobody | Watch::Supervisor { .. } | Watch::Unwatched { .. } => "",
+        };
+        let what = format!(
+            "{}: {}, since {since}{unknown}",
+            text::one_line(&task.name, 60),
+            text::as_it_is(&task.command, 120)
+        );
+        out.push_str(&field("  runs", COLUMN, &what));
+        for command in [&task.look, &task.stop] {
+            line(
+                &mut out,
+                &format!("{}{}", " ".repeat(COLUMN), paint(CYAN, command)),
+            );
+        }
+    }
+    for issue in &running.issues {
+        out.push_str(&format!("{}\n", crate::commands::bg::damaged(issue)));
+    }
+    out
+}
+
 /// How many happenings are told, the last ones.
 const HAPPENINGS: usize = 5;
 
@@ -208,7 +239,13 @@ pub(crate) fn check_line(check: &CheckView, now: Time) -> String {
         Proof::OnlyReported => "only reported",
         Proof::Elsewhere => "ran in another folder than the top of the work tree",
     };
-    format!("{}: {state}{when}", text::as_it_is(&check.command, 120))
+    let running = check.running.as_ref().map_or_else(String::new, |id| {
+        format!("; it runs in the background: {id}")
+    });
+    format!(
+        "{}: {state}{when}{running}",
+        text::as_it_is(&check.command, 120)
+    )
 }
 
 /// Shows the next command, ready to paste.

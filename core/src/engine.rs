@@ -25,6 +25,7 @@ mod prove;
 mod recorded;
 mod resume;
 mod review;
+mod running;
 mod select;
 mod show;
 mod site;
@@ -60,6 +61,7 @@ pub use review::{
     BOUNDARY, DecideRequest, NotBack, REASON_CODES, ReviewRequest, ReviewView, decide,
     request_review, reviews,
 };
+pub use running::{Running, RunningView, repository_id};
 pub use show::{LogLine, TaskView, log, show};
 pub use site::{InitMode, Initialised, Site, init, look_here, losses};
 pub use start::{

@@ -66,6 +66,10 @@ pub struct Handover {
     pub checks: Vec<CheckLine>,
     /// The plan is empty on purpose.
     pub no_checks: bool,
+    /// Background tasks of it that are not over, oldest first.
+    pub running: Vec<RunningLine>,
+    /// Records of background tasks that cannot be read and may be of it.
+    pub running_unread: Vec<String>,
     /// Reviews that are not applied.
     pub reviews: Vec<Review>,
     /// Calls that may or may not have happened.
@@ -134,6 +138,23 @@ pub struct CheckLine {
     pub at: Option<Time>,
     /// We saw the run ourselves; if not, somebody reported it.
     pub observed: bool,
+}
+
+/// A background task that is not over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunningLine {
+    /// Its name.
+    pub name: String,
+    /// The command.
+    pub command: String,
+    /// When it was asked for.
+    pub since: Time,
+    /// It was seen to run; if not, nobody knows from here.
+    pub is_seen: bool,
+    /// The command that looks at it.
+    pub look: String,
+    /// The command that stops it.
+    pub stop: String,
 }
 
 /// A session that held the task.

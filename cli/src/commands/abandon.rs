@@ -5,6 +5,7 @@ use takeup_core::error::Exit;
 use crate::ask;
 use crate::context::Context;
 use crate::options::{SessionArgs, TaskArgs, which};
+use crate::render;
 use crate::reply::{Failure, Next, Reply};
 
 /// Arguments of `abandon`.
@@ -53,8 +54,8 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         }
         other => other?,
     };
-    Ok(Reply::new(
-        format!("task {} is given up", closed.identity.task_id),
-        &closed,
-    ))
+    let summary = format!("task {} is given up", closed.identity.task_id);
+    let running = render::running(&closed.background, context.now());
+    let text = format!("{summary}\n{running}");
+    Ok(Reply::new(summary, &closed).human(text.trim_end()))
 }

@@ -59,6 +59,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         text.push_str(&render::records_lost());
     }
     text.push_str(&render::calls(&found.open_effects));
+    text.push_str(&render::running(&found.background, context.now()));
     text.push_str(&render::next(&found.next));
     let next = Next {
         action: found.next.action.clone(),

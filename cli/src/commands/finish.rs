@@ -42,5 +42,9 @@ fn reply(closed: &Closed, context: &Context) -> Reply {
     if let Some(why) = &closed.not_proved {
         text.push_str(&format!("\n{} {why}", paint(YELLOW, "note:")));
     }
+    let running = render::running(&closed.background, context.now());
+    if !running.is_empty() {
+        text.push_str(&format!("\n{}", running.trim_end()));
+    }
     Reply::new(summary, closed).human(text)
 }

@@ -6,7 +6,7 @@ use takeup_core::verdict::Verdict;
 
 use crate::context::Context;
 use crate::options::{SessionArgs, TaskArgs};
-use crate::printer::{DIM, RED, YELLOW, paint};
+use crate::printer::{BOLD, DIM, RED, YELLOW, paint};
 use crate::render;
 use crate::reply::{Failure, Next, Reply};
 
@@ -45,7 +45,12 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         verify: args.verify,
     };
     let found = engine::inspect(&context.engine(), &request)?;
-    let text = page(&found, context, args.all || named);
+    let mut text = page(&found, context, args.all || named);
+    // The page of the whole place lists them by itself.
+    let running = render::running(&found.background, context.now());
+    if !running.is_empty() {
+        text.push_str(&format!("\n{}\n{running}", paint(BOLD, "background")));
+    }
     let mut reply = Reply::new(summary(&found), &found).human(text);
     if let Some(first) = found.candidates.first() {
         reply.next = Some(Next {

@@ -79,6 +79,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
             takeup_core::text::command_line(words)
         ));
     }
+    text.push_str(&render::running(&step.background, context.now()));
     text.push_str(&render::next(&step.next));
     let next = Next {
         action: step.next.action.clone(),

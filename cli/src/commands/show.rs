@@ -102,6 +102,10 @@ fn page(view: &TaskView, context: &Context) -> String {
         out.push('\n');
         out.push_str(&render::candidate(candidate, now));
     }
+    let running = render::running(&view.background, now);
+    if !running.is_empty() {
+        out.push_str(&format!("\n{running}"));
+    }
     if !view.runs.is_empty() {
         out.push_str(&format!(
             "\n{}\n",

@@ -48,6 +48,7 @@ pub fn adopt(
             .unwrap_or_default(),
         session,
         task: None,
+        repository: None,
         created_at: now,
         timeout_ms: None,
         memory_limit: None,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::events::{Event, EventKind};
 use super::progress::Progress;
-use crate::ids::{BackgroundId, SessionRef, TaskId};
+use crate::ids::{BackgroundId, RepositoryId, SessionRef, TaskId};
 use crate::process::ProcessIdentity;
 use crate::time::Time;
 
@@ -372,6 +372,9 @@ pub struct Record {
     /// The task of a ledger it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
+    /// The repository whose ledger that is, where a task was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<RepositoryId>,
     /// When it was asked for.
     pub created_at: Time,
     /// The time limit in milliseconds.

@@ -14,7 +14,7 @@ use super::tree::MARK;
 use super::{group, look};
 use crate::env::Env;
 use crate::files::FileError;
-use crate::ids::{BackgroundId, SessionRef, TaskId};
+use crate::ids::{BackgroundId, RepositoryId, SessionRef, TaskId};
 use crate::paths;
 use crate::process::{ProcessIdentity, Processes};
 use crate::redact::Masker;
@@ -61,6 +61,8 @@ pub struct Request {
     pub session: Option<SessionRef>,
     /// The task of a ledger it belongs to.
     pub task: Option<TaskId>,
+    /// The repository whose ledger that is.
+    pub repository: Option<RepositoryId>,
     /// Its time limit.
     pub timeout: Option<Duration>,
     /// The limit of memory in bytes: of the task where the system lets us make a control group, else of each process.
@@ -91,6 +93,7 @@ impl Request {
             name: None,
             session: None,
             task: None,
+            repository: None,
             timeout: None,
             memory: None,
             cpu_seconds: None,
@@ -186,6 +189,7 @@ pub fn start(
         cwd: paths::text_of_path(&request.cwd),
         session: request.session.clone(),
         task: request.task.clone(),
+        repository: request.repository.clone(),
         created_at: now,
         timeout_ms: request
             .timeout

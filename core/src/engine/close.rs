@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::candidate::IdentityView;
 use super::life::life_of_holder;
 use super::prove::{CheckView, check_views, proofs};
+use super::running::Running;
 use super::start::record;
 use super::stray::Strayed;
 use super::{Caller, Engine, EngineError, PATIENCE, Site, Which, effects, select};
@@ -53,6 +54,9 @@ pub struct Closed {
     /// What was not proved, where the plan is empty on purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_proved: Option<String>,
+    /// What runs in the background for the task: it goes on.
+    #[serde(skip_serializing_if = "Running::is_empty")]
+    pub background: Running,
     /// Something was written.
     pub wrote: bool,
 }
@@ -143,6 +147,7 @@ pub fn finish(engine: &Engine<'_>, request: &FinishRequest) -> Result<Closed, En
     effects::mirror(engine, &site, &identity, &task);
     tidy(engine, &site);
     Ok(Closed {
+        background: Running::of_task(engine, &site, &identity.task_id),
         identity: IdentityView::of(&identity, &task.title),
         not_proved: not_proved(&evidence),
         evidence,
@@ -219,6 +224,7 @@ fn finished_before(
             identity: IdentityView::of(identity, &entry.task.title),
             not_proved: not_proved(&evidence),
             evidence,
+            background: Running::default(),
             wrote: false,
         }
     }))
@@ -469,6 +475,7 @@ pub fn abandon(engine: &Engine<'_>, request: &AbandonRequest) -> Result<Closed, 
     effects::mirror(engine, &site, &identity, &task);
     tidy(engine, &site);
     Ok(Closed {
+        background: Running::of_task(engine, &site, &identity.task_id),
         identity: IdentityView::of(&identity, &task.title),
         evidence: Vec::new(),
         not_proved: None,

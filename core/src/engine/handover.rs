@@ -1,10 +1,11 @@
 //! `handover`: gathers what another agent has to know, and delivers it.
 use super::show::TaskView;
-use super::{Candidate, Elsewhere, Engine, EngineError, PATIENCE, Site, show};
+use super::{Candidate, Elsewhere, Engine, EngineError, PATIENCE, RunningView, Site, show};
 use crate::agent::{Agent, AgentError, Parcel, Received, SessionDetail};
+use crate::background::Watch;
 use crate::handover::{
     Asked, ChangeLine, CheckLine, Claim, ClaimFacts, Document, Handover, LeftIn, NextLine,
-    SessionLine, claims_in,
+    RunningLine, SessionLine, claims_in,
 };
 use crate::identity::Note;
 use crate::ids::{SessionRef, TaskId};
@@ -145,6 +146,13 @@ fn collect(engine: &Engine<'_>, site: &Site, view: &TaskView) -> Result<Handover
             })
             .collect(),
         no_checks: view.plan.no_checks,
+        running: view.background.tasks.iter().map(running_line).collect(),
+        running_unread: view
+            .background
+            .issues
+            .iter()
+            .map(|issue| crate::paths::text_of_path(&issue.path))
+            .collect(),
         reviews: view
             .reviews
             .iter()
@@ -189,6 +197,17 @@ fn collect(engine: &Engine<'_>, site: &Site, view: &TaskView) -> Result<Handover
             .and_then(|detail| detail.transcript.as_deref())
             .map(crate::paths::text_of_path),
     })
+}
+
+fn running_line(running: &RunningView) -> RunningLine {
+    RunningLine {
+        name: running.name.clone(),
+        command: running.command.clone(),
+        since: running.created_at,
+        is_seen: !matches!(running.watch, Watch::Unknown { .. }),
+        look: running.look.clone(),
+        stop: running.stop.clone(),
+    }
 }
 
 /// Returns the session that holds the task now.

@@ -4,9 +4,11 @@ use serde::Serialize;
 
 use super::candidate::Candidate;
 use super::candidates::Gatherer;
+use super::running::Running;
 use super::{Caller, Engine, EngineError, Site, select};
 use crate::fingerprint::Look;
 use crate::issue::Issue;
+use crate::ledger::TaskEntry;
 use crate::paths::text_of_path;
 
 /// What is asked.
@@ -41,6 +43,9 @@ pub struct Inspection {
     pub candidates: Vec<Candidate>,
     /// What was damaged on the way.
     pub issues: Vec<Issue>,
+    /// What runs in the background for the tasks of the candidates.
+    #[serde(skip_serializing_if = "Running::is_empty")]
+    pub background: Running,
     /// Whether takeup is used in this repository.
     pub used: bool,
 }
@@ -122,6 +127,13 @@ pub fn inspect(engine: &Engine<'_>, request: &InspectRequest) -> Result<Inspecti
             return Err(gatherer.no_session(&site.view, from));
         }
     }
+    let shown = |entry: &&TaskEntry| {
+        let mut shown = candidates.iter();
+        shown.any(|candidate| candidate.identity.task_id == entry.task.task_id)
+    };
+    let tasks = site.view.state.tasks.values().filter(shown);
+    let running = Running::of_all(engine, &site, tasks);
+    running.mark_all(&mut candidates, &site, look.record.fingerprint.as_ref());
     let mut issues = site.view.issues.clone();
     issues.extend(site.view.loss(&site.place().state()));
     issues.extend(gatherer.issues.iter().cloned());
@@ -132,6 +144,7 @@ pub fn inspect(engine: &Engine<'_>, request: &InspectRequest) -> Result<Inspecti
         look: LookView::of(&look),
         candidates,
         issues,
+        background: running,
         used: site.is_used(),
     })
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::candidate::IdentityView;
 use super::close::entry_of;
 use super::folder::folder_in;
+use super::running::Running;
 use super::start::record;
 use super::stray::Strayed;
 use super::views::NextView;
@@ -14,7 +15,7 @@ use super::{Caller, Changed, Engine, EngineError, PATIENCE, Site, Which, effects
 use crate::evidence::{Evidence, EvidenceSource, Outcome};
 use crate::fingerprint::{Look, ProvenanceEvent};
 use crate::identity::{Identity, Note, OpenEffect, Task};
-use crate::ids::Fingerprint;
+use crate::ids::{BackgroundId, Fingerprint};
 use crate::ledger::{Change, TaskEntry, Transition, View};
 use crate::plan::{Plan, Proof, prove};
 use crate::status::{self, Event, Status};
@@ -42,6 +43,9 @@ pub struct CheckView {
     /// Observed by us or only reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence_source: Option<EvidenceSource>,
+    /// The background task that runs it on the present content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub running: Option<BackgroundId>,
 }
 
 /// Judges every check of a plan.
@@ -63,6 +67,7 @@ pub(super) fn check_views(
                 at: run.map(|run| run.finished_at),
                 fingerprint: run.and_then(Evidence::content).map(ToString::to_string),
                 evidence_source: run.map(|run| run.source),
+                running: None,
             }
         })
         .collect()
@@ -105,6 +110,9 @@ pub struct Evaluation {
     /// The question that was put to a person about them, or that waits already.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review_id: Option<String>,
+    /// What runs in the background for it.
+    #[serde(skip_serializing_if = "Running::is_empty")]
+    pub background: Running,
     /// What to do next.
     pub next: NextView,
     /// Something was written.
@@ -128,11 +136,13 @@ pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, Engine
     let Evaluated {
         identity,
         task,
-        evidence,
+        mut evidence,
         review_id,
         records_lost,
     } = committed.value;
     effects::settle_beside(engine, &site, &caller.actor());
+    let running = Running::of_task(engine, &site, &identity.task_id);
+    running.mark(&mut evidence, &site, look.record.fingerprint.as_ref());
     if wrote {
         effects::mirror(engine, &site, &identity, &task);
     }
@@ -162,6 +172,7 @@ pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, Engine
         records_lost,
         open_effects: identity.unknown_effects(),
         review_id,
+        background: running,
         wrote,
     })
 }
@@ -300,6 +311,9 @@ fn next_step(
     }
     let unproved = evidence.iter().find(|check| check.proof != Proof::Fresh);
     match unproved {
+        Some(CheckView {
+            running: Some(id), ..
+        }) => NextView::new("wait", &["git", "takeup", "bg", "wait", id.as_str()]),
         Some(check) if matches!(check.proof, Proof::Failed | Proof::NoControl) => {
             NextView::new("repair", &["git", "takeup", "show", task])
         }
@@ -353,6 +367,9 @@ pub struct NextStep {
     /// Why it is not known whether the work stayed inside the boundary, where that is so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boundary_unknown: Option<String>,
+    /// What runs in the background for the task.
+    #[serde(skip_serializing_if = "Running::is_empty")]
+    pub background: Running,
     /// What to do next.
     pub next: NextView,
     /// Something was written; repeating the call changes nothing.
@@ -378,6 +395,7 @@ pub fn next(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineError>
             records_lost: false,
             open_effects: Vec::new(),
             boundary_unknown: None,
+            background: closed.background,
             wrote: closed.wrote,
         }),
         Err(
@@ -459,7 +477,9 @@ fn look_ahead(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineErro
     let identity = select::own_one(&site, &site.view.state, &caller, which.task.as_deref())?;
     let entry = entry_of(&site.view, &identity.task_id)?;
     let look = site.look(engine, false, false)?;
-    let evidence = proofs(engine, entry, &look);
+    let mut evidence = proofs(engine, entry, &look);
+    let running = Running::of(engine, &site, entry);
+    running.mark(&mut evidence, &site, look.record.fingerprint.as_ref());
     let strayed = Strayed::of(&site, entry, identity, &look);
     let review = entry.open_review().map(|review| review.review_id.as_str());
     let next = if identity.status == Status::StaleTask && review.is_none() {
@@ -478,6 +498,7 @@ fn look_ahead(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineErro
     };
     Ok(NextStep {
         records_lost: entry.doubted,
+        background: running,
         open_effects: identity.unknown_effects(),
         boundary_unknown: strayed.unknown,
         identity: IdentityView::of(identity, &entry.task.title),

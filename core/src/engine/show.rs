@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::candidate::Candidate;
 use super::candidates::Gatherer;
+use super::running::Running;
 use super::{Caller, Engine, EngineError, Site, select};
 use crate::boundary::Boundary;
 use crate::evidence::{Evidence, Outcome};
@@ -42,6 +43,9 @@ pub struct TaskView {
     pub reviews: Vec<Review>,
     /// It lies in the archive.
     pub archived: bool,
+    /// What runs in the background for it.
+    #[serde(skip_serializing_if = "Running::is_empty")]
+    pub background: Running,
     /// What was damaged on the way.
     pub issues: Vec<Issue>,
 }
@@ -62,7 +66,10 @@ pub fn show(
     for identity in &entry.identities {
         candidates.push(gatherer.of_identity(&site.view, &entry, identity)?);
     }
+    let running = Running::of(engine, &site, &entry);
+    running.mark_all(&mut candidates, &site, look.record.fingerprint.as_ref());
     Ok(TaskView {
+        background: running,
         task_id: entry.task.task_id.clone(),
         title: entry.task.title.clone(),
         created_at: entry.task.created_at,

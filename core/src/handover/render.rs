@@ -1,9 +1,11 @@
 //! From the facts to the lines, and from the lines to what fits.
 use std::collections::VecDeque;
 
+mod checks;
+mod running;
+
 use super::markdown::{self, code};
 use super::{Claim, Document, Grade, Handover, LEAST_BUDGET, Line, Section, Standing};
-use crate::evidence::Outcome;
 use crate::redact::{Masker, TABLE_VERSION};
 use crate::review::ReviewState;
 use crate::text;
@@ -299,9 +301,17 @@ fn drafts(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Draft> {
             "checks",
             "Checks",
             4,
-            checks(handover, pen),
+            checks::lines(handover, pen),
             "checks",
             "git takeup plan list",
+        ),
+        draft(
+            "running",
+            "Runs in the background",
+            4,
+            running::lines(handover, pen),
+            "background tasks",
+            "git takeup bg list",
         ),
         draft(
             "effects",
@@ -515,59 +525,6 @@ fn changes(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Line> {
         )
     }));
     lines
-}
-
-fn checks(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Line> {
-    if handover.checks.is_empty() {
-        let text = if handover.no_checks {
-            "the plan is empty on purpose: nothing will be proved"
-        } else {
-            "the plan is empty"
-        };
-        return vec![line(Grade::Recorded, text)];
-    }
-    handover
-        .checks
-        .iter()
-        .map(|check| {
-            let run = match (&check.outcome, check.at) {
-                (Some(outcome), Some(at)) => format!(": {}, {at}", outcome_words(outcome)),
-                (Some(outcome), None) => format!(": {}", outcome_words(outcome)),
-                (None, _) => String::new(),
-            };
-            let (mark, meaning) = if check.counts {
-                ("fresh", "proved on the present content")
-            } else {
-                (check.proof.as_str(), "no proof of the present content")
-            };
-            let reported = if check.outcome.is_some() && !check.observed {
-                "; reported, not seen by git takeup"
-            } else {
-                ""
-            };
-            line(
-                if check.outcome.is_some() && !check.observed {
-                    Grade::Claimed
-                } else {
-                    Grade::Recorded
-                },
-                format!(
-                    "**{}** {}{run} ({meaning}{reported})",
-                    pen.words(mark, NAME),
-                    pen.code(&check.command, COMMAND)
-                ),
-            )
-        })
-        .collect()
-}
-
-fn outcome_words(outcome: &Outcome) -> String {
-    match outcome {
-        Outcome::Exited { code: 0 } => "passed".to_owned(),
-        Outcome::Exited { code } => format!("failed with exit status {code}"),
-        Outcome::Signalled { signal } => format!("ended by signal {signal}"),
-        Outcome::NotStarted { .. } => "not started".to_owned(),
-    }
 }
 
 fn reviews(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Line> {

@@ -115,6 +115,15 @@ fn full() -> Handover {
             },
         ],
         no_checks: false,
+        running: vec![RunningLine {
+            name: "server`".to_owned(),
+            command: format!("serve --token {}", token()),
+            since: at(6),
+            is_seen: true,
+            look: "git takeup bg show 01-server".to_owned(),
+            stop: "git takeup bg stop 01-server".to_owned(),
+        }],
+        running_unread: Vec::new(),
         reviews: vec![review()],
         effects: vec![OpenEffect {
             tool: "bash".to_owned(),
@@ -360,6 +369,7 @@ fn nothing_known_is_said_as_such() {
         commits: Vec::new(),
         checks: Vec::new(),
         no_checks: true,
+        running: Vec::new(),
         reviews: Vec::new(),
         effects: Vec::new(),
         notes: Vec::new(),

@@ -146,6 +146,10 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     let request = Request {
         name: args.name.filter(|name| !name.trim().is_empty()),
         session: caller,
+        repository: match &task {
+            Some(_) => engine::repository_id(&context.engine())?,
+            None => None,
+        },
         task,
         check,
         timeout: args.timeout,
