@@ -289,9 +289,10 @@ fn given_up_before(
     text: Option<&str>,
     error: &EngineError,
 ) -> Option<(Identity, Task)> {
-    let error = match error {
-        EngineError::Namesake { error, .. } => error,
-        error => error,
+    let error = if let EngineError::Namesake { error, .. } = error {
+        error
+    } else {
+        error
     };
     let EngineError::Transition {
         task_id,

@@ -79,12 +79,9 @@ pub(super) fn narrow(
 
 /// Adds to what is said of a closed task that was named by its id which unfinished one has its title.
 pub(super) fn with_namesake(state: &State, text: Option<&str>, error: EngineError) -> EngineError {
-    let is_over = match &error {
-        EngineError::AlreadyTakenUp { .. } | EngineError::NoTask(_) => true,
-        EngineError::Transition { refusal, .. } => *refusal == Refusal::Closed,
-        EngineError::Refused { judgement, .. } => judgement.verdict == Verdict::NotResumable,
-        _ => false,
-    };
+    let is_over = closed_in(&error).is_some()
+        || matches!(error, EngineError::NoTask(_))
+        || matches!(&error, EngineError::Refused { judgement, .. } if judgement.verdict == Verdict::NotResumable);
     let Some(text) = text.filter(|text| is_over && is_id(state, text)) else {
         return error;
     };
@@ -285,20 +282,27 @@ pub(super) fn to_read<'a>(
         Ok(identity) => return Ok(identity),
         Err(error) => error,
     };
-    let closed = match &error {
-        EngineError::AlreadyTakenUp { task_id, .. } => Some(task_id),
-        EngineError::Transition { task_id, refusal } if *refusal == Refusal::Closed => {
-            Some(task_id)
-        }
-        _ => None,
-    };
-    let entry = closed.and_then(|task_id| state.tasks.get(task_id));
+    let entry = closed_in(&error).and_then(|task_id| state.tasks.get(task_id));
     let named = caller.session.as_ref();
     let of_session = |identity: &&Identity| {
         named.is_some_and(|named| named.id == identity.session.id) && site.is_here(&identity.place)
     };
     let held = entry.map(|entry| entry.identities.iter().filter(of_session).collect());
     held.and_then(last_changed).ok_or(error)
+}
+
+/// Returns the task of which a failure says that it is closed in the session.
+const fn closed_in(error: &EngineError) -> Option<&TaskId> {
+    if let EngineError::AlreadyTakenUp { task_id, .. }
+    | EngineError::Transition {
+        task_id,
+        refusal: Refusal::Closed,
+    } = error
+    {
+        Some(task_id)
+    } else {
+        None
+    }
 }
 
 /// Returns the identity that was changed last.

@@ -111,7 +111,9 @@ fn the_files_of_the_first_version_load() {
     // Everything was only looked at.
     let changed = differences(&before, &content(&world.ours(), &|_| false));
     assert!(changed.is_empty(), "{changed:#?}");
-    // And it goes on: what is written now stands beside what was written then.
+    // And it goes on, once somebody said that this is the place itself and no copy: what is written now stands beside what was
+    // written then.
+    world.run(&["init", "--moved"]).exits(0);
     world
         .run(&["note", "of today", "--task", "held", "--session", "s2"])
         .exits(0);
