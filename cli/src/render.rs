@@ -116,6 +116,15 @@ pub(crate) fn calls(effects: &[OpenEffect]) -> String {
     out
 }
 
+/// Says of a task that was closed what git is in the middle of.
+pub(crate) fn unsettled(why: &str) -> String {
+    format!(
+        "{} {}; the content counts as it is now, and a commit may hold another",
+        paint(YELLOW, "note:"),
+        text::one_line(why, 200)
+    )
+}
+
 /// Says why it is not known whether a task stayed inside its boundary.
 pub(crate) fn unbounded(why: &str) -> String {
     let what = format!("not known: {}", text::one_line(why, 300));

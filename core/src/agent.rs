@@ -84,6 +84,16 @@ pub enum AgentError {
     Other(String),
 }
 
+impl AgentError {
+    /// The failure of an agent that no hand-over can be given to.
+    pub const fn cannot_receive(agent: &'static str) -> Self {
+        Self::Unsupported {
+            agent,
+            what: "receive a hand-over",
+        }
+    }
+}
+
 impl Explain for AgentError {
     fn code(&self) -> &'static str {
         match self {
@@ -640,12 +650,15 @@ pub trait Agent: Send + Sync {
         None
     }
 
-    /// Receives a hand-over: as a new session, a message or a file.
+    /// Tells whether the agent can be given a hand-over, where it is installed.
+    fn receives(&self) -> bool {
+        false
+    }
+
+    /// Receives a hand-over: as a new session, a message or a file. An adapter that has this says so in
+    /// [`Agent::receives`].
     fn receive(&self, env: &Env, place: &Place, parcel: &Parcel) -> Result<Received, AgentError> {
         let _ = (env, place, parcel);
-        Err(AgentError::Unsupported {
-            agent: self.name(),
-            what: "receive a hand-over",
-        })
+        Err(AgentError::cannot_receive(self.name()))
     }
 }

@@ -45,6 +45,9 @@ pub struct InvalidGlob {
     why: &'static str,
 }
 
+/// Why a pattern that names everything is refused.
+const WHOLE: &str = "it names the whole work tree; leave it out, or say '*'";
+
 /// What stands before a path that is no pattern.
 const LITERAL: &str = ":(literal)";
 
@@ -77,13 +80,13 @@ impl Boundary {
         let why = if glob.trim().is_empty() {
             "it is empty"
         } else if glob.starts_with(':') || glob.starts_with('!') {
-            "pathspec magic (a leading ':' or '!') is not used, but for :(literal)"
+            "pathspec magic (a leading ':' or '!') is not used, but for :/ and :(literal)"
         } else if glob.starts_with('/') || glob.starts_with("~/") {
-            "paths are given from the top of the work tree"
+            "paths are given from the present folder, or with :/ from the top of the work tree"
         } else if glob.split('/').any(|part| part == "..") {
             "it leads out of the work tree"
         } else if plain.is_empty() || plain == "." {
-            "it names the whole work tree; leave it out, or say '*'"
+            WHOLE
         } else if plain.split('/').any(|part| part.is_empty() || part == ".") {
             "paths have no empty parts"
         } else if glob.chars().any(char::is_control) || glob.trim() != glob {
@@ -95,6 +98,70 @@ impl Boundary {
             glob: glob.to_owned(),
             why,
         })
+    }
+
+    /// Reads a pattern that was given in a folder of the work tree, named from its top (`.` is the top), as git reads a
+    /// pathspec: from that folder on, `.` and `..` resolved; from the top where it begins with `:/` or `:(top)`
+    /// (`gitglossary(7)`, pathspec).
+    pub fn given_in(folder: &str, glob: &str) -> Result<String, InvalidGlob> {
+        let refuse = |why| InvalidGlob {
+            glob: glob.to_owned(),
+            why,
+        };
+        let of_top = [":/", ":(top)"]
+            .iter()
+            .find_map(|mark| glob.strip_prefix(mark));
+        let mark = if glob.starts_with(LITERAL) {
+            LITERAL
+        } else {
+            ""
+        };
+        let path = of_top.unwrap_or_else(|| Self::unmarked(glob));
+        let is_relative = of_top.is_none() && !folder.starts_with('/') && folder != ".";
+        let is_odd =
+            path.trim() != path || path.starts_with(['/', ':', '!']) || path.starts_with("~/");
+        if path.is_empty() || (is_odd && mark.is_empty()) {
+            // Said as it is, whatever folder it was given in.
+            return Self::check(path).map(|()| path.to_owned());
+        }
+        let mut parts: Vec<&str> = Vec::new();
+        if is_relative {
+            parts.extend(folder.split('/'));
+        }
+        // How many of the parts are the folder's.
+        let mut given = parts.len();
+        for part in path.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => {
+                    parts
+                        .pop()
+                        .ok_or_else(|| refuse("it leads out of the work tree"))?;
+                    given = given.min(parts.len());
+                }
+                part => parts.push(part),
+            }
+        }
+        let end = if path.ends_with('/') { "/" } else { "" };
+        let meant = format!("{}{end}", parts.join("/"));
+        if meant.trim_end_matches('/').is_empty() {
+            return Err(refuse(WHOLE));
+        }
+        let special = ['*', '?', '[', '\\'];
+        let mark = match mark {
+            "" if parts.iter().take(given).any(|part| part.contains(special)) => {
+                if path.contains(special) {
+                    return Err(refuse(
+                        "the folder it was given in has a name that would be read as a pattern; give it from the top, with :/ before it",
+                    ));
+                }
+                LITERAL
+            }
+            mark => mark,
+        };
+        let meant = format!("{mark}{meant}");
+        Self::check(&meant).map_err(|error| refuse(error.why))?;
+        Ok(meant)
     }
 
     /// Tells whether a path may be edited: it is not avoided, and `allowed` is empty or names it.
@@ -188,6 +255,51 @@ mod tests {
             assert!(!boundary.allows(&format!("{path}x")), "{path}");
         }
         assert_eq!(Boundary::of_path("src/a.rs"), "src/a.rs");
+        for (folder, given, meant) in [
+            (".", "src/", "src/"),
+            (".", "./src", "src"),
+            (".", "a/../b", "b"),
+            (".", ":/src", "src"),
+            (".", "*.md", "*.md"),
+            ("sub", "x", "sub/x"),
+            ("sub", "./x/", "sub/x/"),
+            ("sub", "../x", "x"),
+            ("sub/deep", "../x", "sub/x"),
+            ("sub", "*.md", "sub/*.md"),
+            ("sub", ".", "sub"),
+            ("sub", ":/x", "x"),
+            ("sub", ":(top)x", "x"),
+            ("sub", ":(literal)a*", ":(literal)sub/a*"),
+            ("app/[id]", "page.tsx", ":(literal)app/[id]/page.tsx"),
+            ("app/[id]", "../x", "app/x"),
+            ("app/[id]/deep", "../x", ":(literal)app/[id]/x"),
+            ("app/[id]", ":/x*", "x*"),
+            // A folder that does not lie in the work tree.
+            ("/elsewhere", "x", "x"),
+        ] {
+            assert_eq!(
+                Boundary::given_in(folder, given),
+                Ok(meant.to_owned()),
+                "{given} in {folder}"
+            );
+        }
+        for (folder, given) in [
+            (".", "../x"),
+            (".", "."),
+            ("sub", "../../x"),
+            ("sub", ".."),
+            ("sub", ":/"),
+            ("sub", ":/../x"),
+            ("sub", "/x"),
+            ("sub", "~/x"),
+            ("sub", "!x"),
+            ("sub", ":(exclude)x"),
+            ("sub", ""),
+            ("sub", " x"),
+            ("app/[id]", "*.tsx"),
+        ] {
+            Boundary::given_in(folder, given).unwrap_err();
+        }
         for odd in [
             ":(exclude)x",
             ":(literal)",

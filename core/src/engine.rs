@@ -32,6 +32,7 @@ mod site;
 mod start;
 mod stray;
 mod taken;
+mod unseen;
 mod untold;
 mod views;
 mod whose;
@@ -67,6 +68,7 @@ pub use site::{InitMode, Initialised, Site, init, look_here, losses};
 pub use start::{
     AddNoteRequest, LONGEST_NOTE, SaveRequest, Saved, StartRequest, Started, add_note, save, start,
 };
+pub use unseen::is_content;
 pub use untold::{Untold, untold};
 pub use views::NextView;
 
@@ -116,22 +118,25 @@ impl Engine<'_> {
         self.masker.get_or_init(|| Masker::of(self.env))
     }
 
-    /// Refuses path patterns that cannot be used, or that hold a secret: masked, they would name other paths.
-    fn check_globs<'g>(
-        &self,
-        globs: impl IntoIterator<Item = &'g String>,
-    ) -> Result<(), EngineError> {
-        for glob in globs {
+    /// Reads path patterns as they are meant in the folder of the call. Refuses those that cannot be used, or that hold a secret:
+    /// masked, they would name other paths.
+    fn read_globs(&self, globs: &[String]) -> Result<Vec<String>, EngineError> {
+        if globs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let folder = folder_in(&top(self)?, &self.env.cwd);
+        let read = |glob: &String| {
             let masked = self.mask(glob);
-            Boundary::check(glob)
+            let meant = Boundary::given_in(&folder, glob)
                 .map_err(|error| EngineError::NotAllowed(self.mask(&error.to_string())))?;
             if crate::redact::is_masked(&masked) {
                 return Err(EngineError::NotAllowed(format!(
                     "a path pattern may not hold a secret: {masked}"
                 )));
             }
-        }
-        Ok(())
+            Ok(meant)
+        };
+        globs.iter().map(read).collect()
     }
 
     /// Masks secrets in a text before it is kept or shown.

@@ -386,6 +386,13 @@ impl Repository {
         })
     }
 
+    /// Tells whether git ignores a path, relative to the top of the work tree: what git tracks is not ignored. The path need not
+    /// be there. Asks the `git` program.
+    pub fn ignores(&self, path: &Path) -> Result<bool, RepositoryError> {
+        self.program("to tell what is ignored")?
+            .ignores(&self.place.root.join(path))
+    }
+
     /// Returns why the `git` program is used instead of libgit2; `None` where libgit2 is used.
     pub fn fallback(&self) -> Option<&str> {
         match &self.backend {

@@ -9,6 +9,8 @@ mod boundary;
 mod damaged;
 #[path = "cases/diffs.rs"]
 mod diffs;
+#[path = "cases/handed.rs"]
+mod handed;
 #[path = "cases/inherited.rs"]
 mod inherited;
 #[path = "cases/named.rs"]

@@ -216,6 +216,10 @@ impl Agent for Jcode {
         (event == "session_start_context").then(|| notice.to_owned())
     }
 
+    fn receives(&self) -> bool {
+        true
+    }
+
     fn receive(&self, env: &Env, place: &Place, parcel: &Parcel) -> Result<Received, AgentError> {
         if find_program(env, "jcode").is_none() {
             return Err(AgentError::NotInstalled {

@@ -251,6 +251,10 @@ impl Agent for OpenClaw {
         matches!(event, "session-start" | "turn-start").then(|| notice.to_owned())
     }
 
+    fn receives(&self) -> bool {
+        true
+    }
+
     fn receive(&self, env: &Env, place: &Place, parcel: &Parcel) -> Result<Received, AgentError> {
         receive::receive(env, &*self.processes, place, parcel)
     }

@@ -189,6 +189,10 @@ impl Agent for OpenCode {
         ])
     }
 
+    fn receives(&self) -> bool {
+        true
+    }
+
     fn receive(&self, env: &Env, place: &Place, parcel: &Parcel) -> Result<Received, AgentError> {
         receive::receive(env, place, parcel)
     }

@@ -46,5 +46,8 @@ fn reply(closed: &Closed, context: &Context) -> Reply {
     if !running.is_empty() {
         text.push_str(&format!("\n{}", running.trim_end()));
     }
+    if let Some(why) = &closed.unsettled {
+        text.push_str(&format!("\n{}", render::unsettled(why)));
+    }
     Reply::new(summary, closed).human(text)
 }

@@ -12,13 +12,13 @@ use takeup_core::ids::SessionRef;
 
 use crate::context::Context;
 use crate::options::{SessionArgs, TaskArgs};
-use crate::printer::{CYAN, DIM, paint, shell};
+use crate::printer::{CYAN, DIM, YELLOW, paint, shell};
 use crate::reply::{Failure, Next, Reply};
 
 /// Arguments of `handover`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  git takeup handover fix-login\n  git takeup handover fix-login --output handover.md\n  git takeup handover fix-login --to opencode\n\nSecrets are masked, text of others is quoted as data, every line says how it is known."
+    after_help = "Examples:\n  git takeup handover fix-login\n  git takeup handover fix-login --output /tmp/handover.md\n  git takeup handover fix-login --to opencode\n\nAn agent that has a shell can run it itself. A file in the work tree that git does not ignore is new content: checks\nthat passed count no more, and the task is no longer as it was left.\n\nSecrets are masked, text of others is quoted as data, every line says how it is known."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -63,6 +63,19 @@ pub(crate) struct HandoverData {
     /// How it was delivered.
     #[serde(skip_serializing_if = "Option::is_none")]
     delivered: Option<DeliveredData>,
+    /// Where it was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    written: Option<WrittenData>,
+}
+
+/// A hand-over in a file.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WrittenData {
+    /// The file, as it was named.
+    file: String,
+    /// The file is a part of the work tree's content, which is no longer what was left.
+    in_content: bool,
 }
 
 /// How a hand-over was delivered.
@@ -85,7 +98,7 @@ fn without_a_way_in(error: EngineError) -> Failure {
     let failure = Failure::from(error);
     if is_unsupported {
         return failure.hint(
-            "write it into a file with `-o FILE`, and let that agent read it: it is for any reader",
+            "let that agent run `git takeup handover TASK` itself, or read a file outside the work tree that `-o FILE` writes: it is for any reader",
         );
     }
     failure
@@ -112,6 +125,10 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         }
         None => None,
     };
+    if let Some(agent) = agent.filter(|agent| !agent.receives()) {
+        let error = AgentError::cannot_receive(agent.name());
+        return Err(without_a_way_in(error.into()));
+    }
     if let (Some(agent), false) = (agent, args.dry_run) {
         let done = engine::hand_over(&engine, &**agent, task, session, args.budget)
             .map_err(without_a_way_in)?;
@@ -137,6 +154,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         let data = HandoverData {
             markdown: done.document.markdown(),
             document: done.document,
+            written: None,
             delivered: Some(DeliveredData {
                 to: agent.id().to_string(),
                 session: done.received.session,
@@ -164,7 +182,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     }
     let markdown = document.markdown();
     let summary = format!("hand-over of task {}", found.task_id);
-    let mut text = markdown.clone();
+    let (mut text, mut written) = (markdown.clone(), None);
     if let Some(path) = &args.output
         && !args.dry_run
         && path.as_os_str() != "-"
@@ -179,6 +197,18 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         }
         write_atomic(path, markdown.as_bytes(), 0o600)?;
         text = format!("{summary} written to {}", path.display());
+        let in_content = engine::is_content(&engine, path)?;
+        if in_content {
+            text.push_str(&format!(
+                "\n{} it is new content of the work tree: checks that passed count no more, and the task is not as it was left, \
+                 until it is removed or git ignores it",
+                paint(YELLOW, "warning:")
+            ));
+        }
+        written = Some(WrittenData {
+            file: path.to_string_lossy().into_owned(),
+            in_content,
+        });
     }
     Ok(Reply::new(
         summary,
@@ -186,6 +216,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
             document,
             markdown,
             delivered: None,
+            written,
         },
     )
     .human(text))

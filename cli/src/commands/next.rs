@@ -46,6 +46,9 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
             paint(YELLOW, "note:")
         ));
     }
+    if let Some(why) = &step.unsettled {
+        text.push_str(&format!("{}\n", render::unsettled(why)));
+    }
     text.push_str(&render::calls(&step.open_effects));
     if let Some(why) = &step.boundary_unknown {
         text.push_str(&render::unbounded(why));

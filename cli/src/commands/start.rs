@@ -1,5 +1,6 @@
 //! `git takeup start`
 use takeup_core::engine::{self, StartRequest};
+use takeup_core::text;
 
 use crate::context::Context;
 use crate::options::SessionArgs;
@@ -33,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
 
-    /// A path pattern the task may edit (repeatable); without any, every path
+    /// A path pattern the task may edit, from the present folder on as git reads it (repeatable); without any, every path
     #[arg(long, value_name = "GLOB")]
     allow: Vec<String>,
 
@@ -70,27 +71,34 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         "is going on:"
     };
     let summary = format!("task {task} {verb} in session {}:{session}", started.agent);
-    let mut text = format!("{summary}\n");
+    let mut out = format!("{summary}\n");
     if let Some(before) = &started.closed_before {
-        text.push_str(&format!(
+        out.push_str(&format!(
             "{} {before} has the same title and is closed; this is another task\n",
             paint(DIM, "note:")
         ));
     }
     if started.session_made_up {
-        text.push_str(&format!(
+        out.push_str(&format!(
             "{} pass --session {session} or set TAKEUP_SESSION={session} in this session\n",
             paint(DIM, "note:")
         ));
     }
     if let Some(why) = &started.incomplete {
-        text.push_str(&format!(
+        out.push_str(&format!(
             "{} the tree could not be seen whole ({why}); nothing can be judged later\n",
             paint(YELLOW, "warning:")
         ));
     }
+    if !started.unseen.is_empty() {
+        out.push_str(&format!(
+            "{} {}: what git ignores, or what is left out of the content, is never looked at; a change there is not noticed\n",
+            paint(YELLOW, "warning:"),
+            text::one_line(&started.unseen.join(" "), 500)
+        ));
+    }
     if !started.proposals.is_empty() {
-        text.push_str("no checks are planned; the repository suggests:\n");
+        out.push_str("no checks are planned; the repository suggests:\n");
         for proposal in &started.proposals {
             let command = shell([
                 "git",
@@ -101,20 +109,20 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
                 task,
                 &proposal.command,
             ]);
-            text.push_str(&format!(
+            out.push_str(&format!(
                 "  {}  {}\n",
                 paint(CYAN, command),
                 paint(DIM, format!("({})", proposal.source))
             ));
         }
     }
-    text.push_str(&format!(
+    out.push_str(&format!(
         "{}{}",
         paint(DIM, "when you stop: "),
         paint(CYAN, "git takeup save")
     ));
     let save = shell(["git", "takeup", "save", "--session", session]);
     Ok(Reply::new(summary, &started)
-        .human(text)
+        .human(out)
         .next(Next::new("save", save)))
 }

@@ -143,6 +143,10 @@ impl<A: Agent> Agent for Masked<A> {
         self.0.resume_command(session)
     }
 
+    fn receives(&self) -> bool {
+        self.0.receives()
+    }
+
     fn receive(&self, env: &Env, place: &Place, parcel: &Parcel) -> Result<Received, AgentError> {
         Words::of(env).result(self.0.receive(env, place, parcel))
     }

@@ -124,6 +124,17 @@ impl Caller {
         }
     }
 
+    /// Returns somebody who has nothing to do with the caller, such as one who reads later what it wrote.
+    pub(super) const fn somebody_else() -> Self {
+        Self {
+            session: None,
+            agent: None,
+            process: None,
+            process_named: false,
+            ancestors: Vec::new(),
+        }
+    }
+
     /// Returns who a journal line names.
     pub(super) fn actor(&self) -> Actor {
         Actor {

@@ -9,7 +9,7 @@ use super::running::Running;
 use super::start::record;
 use super::stray::Strayed;
 use super::{Caller, Engine, EngineError, PATIENCE, Site, Which, effects, select};
-use crate::fingerprint::{Look, ProvenanceEvent};
+use crate::fingerprint::{Look, ProvenanceEvent, TreeRecord};
 use crate::gc::{self, Limits};
 use crate::identity::{Identity, Note, Task};
 use crate::ids::{AgentId, SessionRef, TaskId};
@@ -57,8 +57,27 @@ pub struct Closed {
     /// What runs in the background for the task: it goes on.
     #[serde(skip_serializing_if = "Running::is_empty")]
     pub background: Running,
+    /// What git is in the middle of, where it is: the content counts as it is, and is not what will be committed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsettled: Option<String>,
     /// Something was written.
     pub wrote: bool,
+}
+
+/// Says what git is in the middle of.
+fn unsettled(look: &TreeRecord) -> Option<String> {
+    let unmerged = look
+        .index_tree
+        .as_deref()
+        .is_some_and(|tree| tree.starts_with("conflict:"));
+    match (&look.operation, unmerged) {
+        (Some(operation), true) => Some(format!(
+            "a {operation} is in progress, and paths are unmerged"
+        )),
+        (Some(operation), false) => Some(format!("a {operation} is in progress")),
+        (None, true) => Some("paths are unmerged".to_owned()),
+        (None, false) => None,
+    }
 }
 
 /// Closes a task, if its plan is proved on the present content at this moment.
@@ -151,6 +170,7 @@ pub fn finish(engine: &Engine<'_>, request: &FinishRequest) -> Result<Closed, En
         identity: IdentityView::of(&identity, &task.title),
         not_proved: not_proved(&evidence),
         evidence,
+        unsettled: unsettled(&look.record),
         wrote: committed.wrote,
     })
 }
@@ -225,6 +245,10 @@ fn finished_before(
             not_proved: not_proved(&evidence),
             evidence,
             background: Running::default(),
+            unsettled: identity
+                .latest
+                .as_ref()
+                .and_then(|latest| unsettled(&latest.tree)),
             wrote: false,
         }
     }))
@@ -480,6 +504,7 @@ pub fn abandon(engine: &Engine<'_>, request: &AbandonRequest) -> Result<Closed, 
         identity: IdentityView::of(&identity, &task.title),
         evidence: Vec::new(),
         not_proved: None,
+        unsettled: None,
         wrote: committed.wrote,
     })
 }

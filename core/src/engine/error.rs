@@ -333,6 +333,13 @@ impl Explain for EngineError {
             }
             Self::NoReview(_) => "`git takeup review list --all` lists every review",
             Self::Ambiguous(_) => "name the task, and with --from the session",
+            Self::AmbiguousOwn(choices)
+                if choices
+                    .windows(2)
+                    .all(|two| matches!(two, [one, other] if one.session == other.session)) =>
+            {
+                "name the task"
+            }
             Self::AmbiguousOwn(_) => "name the task, or with --session the session",
             Self::SessionUnknown => "name it with --session, or set TAKEUP_SESSION",
             Self::HeldByOther { task_id, .. } => {

@@ -1,20 +1,24 @@
 //! `handover`: gathers what another agent has to know, and delivers it.
-use super::show::TaskView;
-use super::{Candidate, Elsewhere, Engine, EngineError, PATIENCE, RunningView, Site, show};
+use super::show::{TaskView, entry, seen_by};
+use super::views::NextView;
+use super::{
+    Caller, Candidate, Elsewhere, Engine, EngineError, PATIENCE, ReasonView, RunningView, Site,
+};
 use crate::agent::{Agent, AgentError, Parcel, Received, SessionDetail};
 use crate::background::Watch;
+use crate::fingerprint::Look;
 use crate::handover::{
     Asked, ChangeLine, CheckLine, Claim, ClaimFacts, Document, Handover, LeftIn, NextLine,
     RunningLine, SessionLine, claims_in,
 };
 use crate::identity::Note;
-use crate::ids::{SessionRef, TaskId};
-use crate::ledger::{Actor, Change, Transition};
+use crate::ids::TaskId;
+use crate::ledger::{Change, Transition};
 use crate::plan::Proof;
 use crate::process::Liveness;
 use crate::status::Status;
 use crate::time::Time;
-use crate::verdict::Whereabouts;
+use crate::verdict::{ReasonCode, Verdict, Whereabouts};
 
 /// How many turns of the last session are looked at for claims.
 const TURNS: usize = 6;
@@ -27,20 +31,34 @@ pub fn gather(
     budget: usize,
 ) -> Result<(Handover, Document), EngineError> {
     let site = Site::open_used(engine)?;
-    let view = show(engine, task, session, false)?;
-    let found = collect(engine, &site, &view)?;
+    let caller = Caller::find(engine, session, None, None)?;
+    let look = site.look(engine, false, false)?;
+    let view = as_received(engine, &site, &caller, &look, task)?;
+    let found = collect(engine, &site, &look, &view);
     let document = found.document(budget, engine.masker());
     Ok((found, document))
 }
 
-/// Refuses where a task was left at another place: who receives it would begin in the wrong work tree.
-fn demand_here(
+/// Shows a task as the one will see it who receives it: where the session that holds it writes, that is somebody else.
+fn as_received(
     engine: &Engine<'_>,
+    site: &Site,
+    caller: &Caller,
+    look: &Look,
     task: Option<&str>,
-    session: Option<&str>,
-) -> Result<(), EngineError> {
-    let view = show(engine, task, session, false)?;
-    let Some(holder) = holder(&view) else {
+) -> Result<TaskView, EngineError> {
+    let (entry, archived) = entry(site, caller, task)?;
+    let is_holder = entry
+        .holder()
+        .is_some_and(|holder| Some(&holder.session) == caller.session.as_ref());
+    let somebody = Caller::somebody_else();
+    let reader = if is_holder { &somebody } else { caller };
+    seen_by(engine, site, reader, look, &entry, archived)
+}
+
+/// Refuses where a task was left at another place: who receives it would begin in the wrong work tree.
+fn demand_here(view: &TaskView) -> Result<(), EngineError> {
+    let Some(holder) = holder(view) else {
         return Ok(());
     };
     if holder.whereabouts == Whereabouts::Same {
@@ -54,8 +72,38 @@ fn demand_here(
     }))
 }
 
-fn collect(engine: &Engine<'_>, site: &Site, view: &TaskView) -> Result<Handover, EngineError> {
-    let look = site.look(engine, false, false)?;
+/// Says what the receiver does. A document is read later: what it says is confirmed then, on what is there then.
+fn next_line(holder: &Candidate) -> NextLine {
+    let session = holder.identity.session_id.as_str();
+    let task = holder.identity.task_id.as_str();
+    let mut words = vec!["git", "takeup", "resume", task, "--from", session];
+    let resume = |words: &[&str]| NextView::new("resume", words).command;
+    match holder.verdict {
+        Verdict::StaleTask => NextLine {
+            action: "resume, which shows what changed and asks".to_owned(),
+            command: resume(&words),
+        },
+        Verdict::InUse => {
+            let is_equal = |reason: &ReasonView| reason.code == ReasonCode::ContentEqual;
+            if holder.reasons.iter().any(is_equal) {
+                words.push("--confirm");
+            }
+            NextLine {
+                action: format!("resume, once session {session} has ended"),
+                command: resume(&words),
+            }
+        }
+        Verdict::ResumeVerification
+        | Verdict::HumanReview
+        | Verdict::NotResumable
+        | Verdict::MismatchedRepository => NextLine {
+            action: holder.next.action.clone(),
+            command: holder.next.command.clone(),
+        },
+    }
+}
+
+fn collect(engine: &Engine<'_>, site: &Site, look: &Look, view: &TaskView) -> Handover {
     let holder = holder(view);
     let details: Vec<SessionDetail> = view
         .candidates
@@ -91,7 +139,7 @@ fn collect(engine: &Engine<'_>, site: &Site, view: &TaskView) -> Result<Handover
         }),
     };
     let changes = holder.and_then(|holder| holder.changes.as_ref());
-    Ok(Handover {
+    Handover {
         task_id: view.task_id.clone(),
         title: view.title.clone(),
         at: engine.clock.now(),
@@ -188,15 +236,17 @@ fn collect(engine: &Engine<'_>, site: &Site, view: &TaskView) -> Result<Handover
                 session_line(engine, candidate, last)
             })
             .collect(),
-        next: NextLine {
-            action: holder
-                .map_or_else(|| "inspect".to_owned(), |holder| holder.next.action.clone()),
-            command: holder.and_then(|holder| holder.next.command.clone()),
-        },
+        next: holder.map_or_else(
+            || NextLine {
+                action: "inspect".to_owned(),
+                command: None,
+            },
+            next_line,
+        ),
         transcript: detail
             .and_then(|detail| detail.transcript.as_deref())
             .map(crate::paths::text_of_path),
-    })
+    }
 }
 
 fn running_line(running: &RunningView) -> RunningLine {
@@ -362,7 +412,13 @@ pub fn hand_over(
     budget: usize,
 ) -> Result<Delivered, EngineError> {
     let site = Site::open_used(engine)?;
-    demand_here(engine, task, session)?;
+    let caller = Caller::find(engine, session, None, None)?;
+    let look = site.look(engine, false, false)?;
+    let view = as_received(engine, &site, &caller, &look, task)?;
+    demand_here(&view)?;
+    if !to.receives() {
+        return Err(AgentError::cannot_receive(to.name()).into());
+    }
     if !to.detect(engine.env).installed {
         return Err(AgentError::NotInstalled {
             agent: to.name(),
@@ -370,7 +426,8 @@ pub fn hand_over(
         }
         .into());
     }
-    let (found, document) = gather(engine, task, session, budget)?;
+    let found = collect(engine, &site, &look, &view);
+    let document = found.document(budget, engine.masker());
     let at = engine.clock.now();
     let parcel = Parcel {
         task_id: found.task_id.clone(),
@@ -389,7 +446,8 @@ pub fn hand_over(
         ),
         (None, None) => format!("handed over to {}", to.id()),
     };
-    let by = SessionRef::person();
+    let actor = caller.actor();
+    let by = actor.session.clone();
     site.ledger.transact(engine.clock, PATIENCE, |_| {
         let note = Note {
             at,
@@ -400,14 +458,10 @@ pub fn hand_over(
             task_id: found.task_id.clone(),
             note,
         }];
-        let actor = Actor {
-            session: by.clone(),
-            pid: std::process::id(),
-        };
         Ok::<_, EngineError>((
             Some(Transition {
                 at,
-                actor,
+                actor: actor.clone(),
                 operation: "handover".to_owned(),
                 changes,
             }),

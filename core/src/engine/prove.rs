@@ -370,6 +370,9 @@ pub struct NextStep {
     /// What runs in the background for the task.
     #[serde(skip_serializing_if = "Running::is_empty")]
     pub background: Running,
+    /// What git is in the middle of, where the task was closed so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsettled: Option<String>,
     /// What to do next.
     pub next: NextView,
     /// Something was written; repeating the call changes nothing.
@@ -396,6 +399,7 @@ pub fn next(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineError>
             open_effects: Vec::new(),
             boundary_unknown: None,
             background: closed.background,
+            unsettled: closed.unsettled,
             wrote: closed.wrote,
         }),
         Err(
@@ -501,6 +505,7 @@ fn look_ahead(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineErro
         background: running,
         open_effects: identity.unknown_effects(),
         boundary_unknown: strayed.unknown,
+        unsettled: None,
         identity: IdentityView::of(identity, &entry.task.title),
         next_action: next.action.clone(),
         finalized: false,

@@ -174,7 +174,7 @@ pub fn reviews(
 
 /// Puts a question to a person. An equal question that waits already is returned as it is.
 pub fn request_review(engine: &Engine<'_>, request: &ReviewRequest) -> Result<Review, EngineError> {
-    engine.check_globs(&request.requested_boundary)?;
+    let requested_boundary = engine.read_globs(&request.requested_boundary)?;
     let reason = request.reason_code.trim();
     if reason.is_empty()
         || reason.len() > 64
@@ -234,7 +234,7 @@ pub fn request_review(engine: &Engine<'_>, request: &ReviewRequest) -> Result<Re
                 .map(|file| engine.mask(file))
                 .collect(),
             current_boundary: entry.task.boundary.allowed.clone(),
-            requested_boundary: request.requested_boundary.clone(),
+            requested_boundary: requested_boundary.clone(),
             fingerprint: look.record.fingerprint.clone(),
             created_at: at,
             state: ReviewState::Pending,

@@ -10,6 +10,7 @@ use super::running::Running;
 use super::{Caller, Engine, EngineError, Site, select};
 use crate::boundary::Boundary;
 use crate::evidence::{Evidence, Outcome};
+use crate::fingerprint::Look;
 use crate::identity::Note;
 use crate::ids::{Fingerprint, TaskId};
 use crate::issue::Issue;
@@ -61,13 +62,25 @@ pub fn show(
     let caller = Caller::find(engine, session, None, None)?;
     let (entry, archived) = entry(&site, &caller, task)?;
     let look = site.look(engine, false, verify)?;
-    let gatherer = Gatherer::new(engine, &site, &caller, &look);
+    seen_by(engine, &site, &caller, &look, &entry, archived)
+}
+
+/// Shows a task to one who reads of it.
+pub(super) fn seen_by(
+    engine: &Engine<'_>,
+    site: &Site,
+    reader: &Caller,
+    look: &Look,
+    entry: &TaskEntry,
+    archived: bool,
+) -> Result<TaskView, EngineError> {
+    let gatherer = Gatherer::new(engine, site, reader, look);
     let mut candidates = Vec::new();
     for identity in &entry.identities {
-        candidates.push(gatherer.of_identity(&site.view, &entry, identity)?);
+        candidates.push(gatherer.of_identity(&site.view, entry, identity)?);
     }
-    let running = Running::of(engine, &site, &entry);
-    running.mark_all(&mut candidates, &site, look.record.fingerprint.as_ref());
+    let running = Running::of(engine, site, entry);
+    running.mark_all(&mut candidates, site, look.record.fingerprint.as_ref());
     Ok(TaskView {
         background: running,
         task_id: entry.task.task_id.clone(),
@@ -85,7 +98,7 @@ pub fn show(
 }
 
 /// Finds a task, in the archive too.
-fn entry(
+pub(super) fn entry(
     site: &Site,
     caller: &Caller,
     task: Option<&str>,

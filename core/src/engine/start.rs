@@ -58,6 +58,9 @@ pub struct Started {
     /// Why nothing can be judged later, where the look was incomplete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub incomplete: Option<String>,
+    /// The patterns to avoid that name what is never looked at, since git ignores it or it is left out: they hold nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<String>,
     /// The closed task of the same title, where this is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub closed_before: Option<TaskId>,
@@ -76,7 +79,11 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
             "a title has at most {LONGEST_TITLE} characters; put the rest into a note"
         )));
     }
-    engine.check_globs(request.allowed.iter().chain(&request.avoided))?;
+    let boundary = Boundary {
+        allowed: engine.read_globs(&request.allowed)?,
+        avoided: engine.read_globs(&request.avoided)?,
+        ..Boundary::default()
+    };
     let mut caller = Caller::find(
         engine,
         request.session.as_deref(),
@@ -110,11 +117,6 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
         checks,
         no_checks: request.no_checks,
         ..Plan::default()
-    };
-    let boundary = Boundary {
-        allowed: request.allowed.clone(),
-        avoided: request.avoided.clone(),
-        ..Boundary::default()
     };
     let slug = TaskId::from_title(&title);
 
@@ -194,6 +196,7 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
             Vec::new()
         },
         plan: task.plan,
+        unseen: super::unseen::unseen(engine, &site, &boundary.avoided),
         incomplete: look.record.incomplete,
         wrote: begun.is_some(),
         closed_before: begun.flatten(),

@@ -243,6 +243,21 @@ impl GitProgram {
         }))
     }
 
+    /// Tells whether git ignores a path of the work tree.
+    pub(super) fn ignores(&self, path: &Path) -> Result<bool, RepositoryError> {
+        // It knows no literal pathspecs, and takes the whole of a path for its name all the same.
+        let mut command = self.plain();
+        command
+            .args(["-c", "core.fsmonitor=false", "check-ignore", "-q", "--"])
+            .arg(path);
+        let answer = self.ask(&mut command)?;
+        match (answer.success, answer.code) {
+            (true, _) => Ok(true),
+            (false, Some(1)) => Ok(false),
+            _ => Err(failed("tell what is ignored", &answer)),
+        }
+    }
+
     fn ask(&self, command: &mut Command) -> Result<Answer, RepositoryError> {
         let fail = |source| FileError::new("cannot run", &self.program, source);
         let mut child = command

@@ -330,3 +330,122 @@ fn scratch_with_work() -> Scratch {
         .exits(0);
     scratch
 }
+
+#[test]
+fn a_pattern_is_read_from_the_folder_it_was_given_in() {
+    let scratch = scratch();
+    let sub = scratch.repo().join("app/[id]");
+    for path in ["app/[id]/x", "app/[id]/y", "app/i/x", "app/z", "x"] {
+        scratch.write(path, "1\n");
+    }
+    scratch.git(&["add", "-A"]);
+    scratch.git(&["commit", "-q", "-m", "all"]);
+    // Plain git says which files the same words mean there.
+    let judge = |pattern: &str| {
+        let named = scratch.git_in(&sub, &["ls-files", "--full-name", "--", pattern]);
+        named.lines().map(ToOwned::to_owned).collect::<Vec<_>>()
+    };
+    for (number, pattern) in [
+        "x",
+        "./y",
+        "../z",
+        "../i",
+        "..",
+        ":/x",
+        ":/app/*",
+        "../*",
+        ":(top)app/i",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let title = format!("t{number}");
+        let words = [
+            "start",
+            &title,
+            "--session",
+            "s1",
+            "--no-checks",
+            "--allow",
+            pattern,
+            "--json",
+        ];
+        scratch.takeup_in(&sub, &words).exits(0);
+        let mut allowed = Vec::new();
+        for path in judge(":/") {
+            scratch.write(&path, "2\n");
+            let ran = scratch.takeup(&["diff", &title, "--session", "s1", "--json"]);
+            let paths = ran.exits(1).json()["data"]["changes"]["paths"].clone();
+            assert_eq!(paths.as_array().unwrap().len(), 1, "{paths:#}");
+            if paths[0]["insideBoundary"] == true {
+                allowed.push(path.clone());
+            }
+            scratch.git(&["checkout", "-q", "."]);
+        }
+        assert_eq!(allowed, judge(pattern), "{pattern}");
+    }
+    for pattern in ["../../..", "../../../x", "*.tsx"] {
+        let words = [
+            "start",
+            "no",
+            "--session",
+            "s1",
+            "--allow",
+            pattern,
+            "--json",
+        ];
+        fails_with(&scratch.takeup_in(&sub, &words).exits(1), "not-allowed");
+    }
+    let words = [
+        "review",
+        "request",
+        "may I",
+        "--task",
+        "t0",
+        "--session",
+        "s1",
+        "--allow",
+        "../i",
+        "--json",
+    ];
+    let asked = scratch.takeup_in(&sub, &words).exits(0).json();
+    assert_eq!(asked["data"]["review"]["requestedBoundary"][0], "app/i");
+}
+
+#[test]
+fn a_boundary_around_what_is_never_looked_at_is_said_to_hold_nothing() {
+    let scratch = scratch();
+    scratch.write(".gitignore", ".env\nbuild/\n*.log\nkept.log\n/gen/*\n");
+    for path in ["kept.log", "src/a", "gen/tracked"] {
+        scratch.write(path, "1\n");
+    }
+    scratch.git(&["add", "-f", "-A"]);
+    scratch.git(&["commit", "-q", "-m", "all"]);
+    let unseen = [
+        ".env",
+        "build",
+        "build/deep/",
+        "src/*.log",
+        "gen",
+        ".agent-context/",
+        ".git/hooks",
+    ];
+    let seen = ["kept.log", "src", "src/b", "*.txt", "nowhere"];
+    let mut words = vec!["start", "t1", "--session", "s1", "--no-checks"];
+    for glob in unseen.iter().chain(&seen) {
+        words.extend(["--avoid", glob]);
+    }
+    let said = scratch
+        .takeup(&[&words[..], &["--json"]].concat())
+        .exits(0)
+        .json();
+    assert_eq!(said["data"]["unseen"], serde_json::json!(unseen));
+    let text = scratch.takeup(&words).exits(0).stdout;
+    assert!(text.contains("warning: .env build "), "{text}");
+    // It is so: what was to be avoided is changed, and nobody notices.
+    scratch.write(".env", "2\n");
+    scratch.write("gen/other", "2\n");
+    scratch
+        .takeup(&["finish", "t1", "--session", "s1"])
+        .exits(0);
+}

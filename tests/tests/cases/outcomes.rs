@@ -298,7 +298,7 @@ fn bad_input_has_a_code_and_a_way_out() {
         ),
         (
             scratch.repo(),
-            &["start", "x", "--allow", ":(top)x"],
+            &["start", "x", "--allow", ":(exclude)x"],
             1,
             "not-allowed",
         ),
@@ -512,4 +512,62 @@ fn nothing_is_begun_for_a_user_by_way_of_sudo() {
     assert!(!scratch.repo().join(".git/takeup").exists());
     // Looking is free.
     by_sudo(&["inspect", "--json"]).exits(0);
+}
+
+#[test]
+fn a_task_that_is_closed_within_a_merge_says_so() {
+    for command in ["next", "finish"] {
+        let scratch = scratch();
+        scratch.git(&["checkout", "-q", "-b", "side"]);
+        scratch.write("a.txt", "side\n");
+        scratch.git(&["commit", "-q", "-a", "-m", "side"]);
+        scratch.git(&["checkout", "-q", "main"]);
+        scratch.write("a.txt", "main\n");
+        scratch.git(&["commit", "-q", "-a", "-m", "main"]);
+        let merge = scratch.git_may_fail(&scratch.repo(), &["merge", "-q", "side"]);
+        assert!(!merge.status.success());
+        scratch
+            .takeup(&["start", "t1", "--session", "s1", "--no-checks"])
+            .exits(0);
+        let text = scratch
+            .takeup(&[command, "t1", "--session", "s1"])
+            .exits(0)
+            .stdout;
+        assert!(text.contains("is completed"), "{text}");
+        let words = "a merge is in progress, and paths are unmerged";
+        assert!(text.contains(words), "{text}");
+        // Again, it says the same.
+        let again = scratch.takeup(&[command, "t1", "--session", "s1", "--json"]);
+        assert_eq!(again.exits(0).json()["data"]["unsettled"], words);
+        scratch.git(&["merge", "--abort"]);
+        scratch
+            .takeup(&["start", "t2", "--session", "s1", "--no-checks"])
+            .exits(0);
+        let settled = scratch.takeup(&[command, "t2", "--session", "s1", "--json"]);
+        let settled = settled.exits(0).json();
+        assert_eq!(settled["data"]["unsettled"], serde_json::Value::Null);
+    }
+}
+
+#[test]
+fn of_one_session_s_tasks_the_task_has_to_be_named() {
+    let scratch = scratch();
+    for (task, session) in [("t1", "s1"), ("t2", "s1"), ("t3", "s2")] {
+        scratch
+            .takeup(&["start", task, "--session", session, "--no-checks"])
+            .exits(0);
+    }
+    let hint = |words: &[&str]| {
+        let refused = scratch.takeup(words).exits(3);
+        fails_with(&refused, "ambiguous");
+        refused.json()["error"]["hint"].clone()
+    };
+    assert_eq!(
+        hint(&["evaluate", "--session", "s1", "--json"]),
+        "name the task"
+    );
+    assert_eq!(
+        hint(&["evaluate", "--json"]),
+        "name the task, or with --session the session"
+    );
 }

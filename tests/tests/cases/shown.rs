@@ -197,9 +197,8 @@ fn a_boundary_that_can_name_nothing_is_refused_with_the_reason() {
     for (glob, why) in [
         ("/etc/passwd", "from the top"),
         ("../other", "leads out"),
-        ("a//b", "empty parts"),
         (".", "whole work tree"),
-        (":(top)a", "magic"),
+        (":(exclude)a", "magic"),
     ] {
         for option in ["--allow", "--avoid"] {
             let ran = scratch
