@@ -382,7 +382,8 @@ pub(super) fn between_most(
             path: name.to_owned(),
         });
     }
-    changes.paths.extend(checkouts(left, there, boundary));
+    let unnamed = checkouts(left, there, boundary, &changes.paths);
+    changes.paths.extend(unnamed);
     changes.paths.sort_by(|a, b| a.path.cmp(&b.path));
     if !incomplete.is_empty() {
         changes.incomplete = Some(incomplete.join("; "));
@@ -399,13 +400,25 @@ fn not_compared<'a>(reaches: impl IntoIterator<Item = &'a Reach>) -> String {
     })
 }
 
-/// Names the submodules that are checked out on one side only, where the tree says nothing of it.
-fn checkouts(left: &TreeRecord, there: &TreeRecord, boundary: &Boundary) -> Vec<Changed> {
-    if left.fingerprint != there.fingerprint {
+/// Names the submodules that are checked out on one side only, where the tree says nothing of it and `named` does not either.
+fn checkouts(
+    left: &TreeRecord,
+    there: &TreeRecord,
+    boundary: &Boundary,
+    named: &[Changed],
+) -> Vec<Changed> {
+    let tree = |record: &TreeRecord| {
+        record
+            .fingerprint
+            .as_ref()
+            .map(|print| print.tree().to_owned())
+    };
+    if tree(left) != tree(there) {
         return Vec::new();
     }
     let (was, is) = (left.checked_out(), there.checked_out());
     was.symmetric_difference(&is)
+        .filter(|path| !named.iter().any(|known| known.path == **path))
         .map(|path| Changed {
             verb: if was.contains(path) {
                 Verb::Deleted
