@@ -1,13 +1,18 @@
 //! Lines in, messages out: what a client sends is read here, so that whatever it is gets an answer. A client that waits
 //! for one that never comes hangs.
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, RequestId};
-use serde::Deserialize;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer as _};
 use serde_json::Value;
 use takeup_core::text;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
 /// The longest message.
 const LONGEST: usize = 16 << 20;
+
+/// How much of the beginning of a longer one is kept, and of its end: what says whom it belongs to stands in one of the two.
+const BEGINNING: usize = 64 << 10;
+const END: usize = 1 << 10;
 
 /// The methods that are served: where one of them comes out as unknown, its parameters did not fit.
 const SERVED: [&str; 13] = [
@@ -31,6 +36,8 @@ pub(super) struct Lines<R> {
     read: BufReader<R>,
     line: Vec<u8>,
     too_long: bool,
+    /// The end of a line that is too long, of which `line` is the beginning.
+    end: Vec<u8>,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
@@ -40,6 +47,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             read: BufReader::new(read),
             line: Vec::new(),
             too_long: false,
+            end: Vec::new(),
         }
     }
 
@@ -53,18 +61,29 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
             let line_end = available.iter().position(|byte| *byte == b'\n');
             let take = line_end.map_or(available.len(), |index| index.saturating_add(1));
+            let part = available.get(..take).unwrap_or_default();
             if self.too_long || self.line.len().saturating_add(take) > LONGEST {
+                if !self.too_long {
+                    let end = self.line.len().saturating_sub(END);
+                    self.end = self.line.split_off(end);
+                    self.line.truncate(BEGINNING);
+                    self.line.shrink_to_fit();
+                }
                 self.too_long = true;
-                self.line = Vec::new();
+                self.end.extend_from_slice(part);
+                self.end.drain(..self.end.len().saturating_sub(END));
             } else {
-                self.line
-                    .extend_from_slice(available.get(..take).unwrap_or_default());
+                self.line.extend_from_slice(part);
             }
             self.read.consume(take);
             if at_end || line_end.is_some() {
                 let line = std::mem::take(&mut self.line);
                 return Some(if std::mem::take(&mut self.too_long) {
-                    vec![Came::invalid("the message is too long", None)]
+                    let end = std::mem::take(&mut self.end);
+                    vec![Came::invalid(
+                        "the message is too long",
+                        id_of_long(&line, &end),
+                    )]
                 } else {
                     read(&line)
                 });
@@ -85,6 +104,55 @@ pub(super) enum Came {
 impl Came {
     fn invalid(why: &'static str, id: Option<RequestId>) -> Self {
         Self::Refused(ErrorData::new(ErrorCode::INVALID_REQUEST, why, None), id)
+    }
+}
+
+/// Reads the id of a request by its beginning and its end: where its parameters come last, it stands before them; where they do
+/// not, it is what it ends with. An answer has an id, too, and is not answered.
+fn id_of_long(beginning: &[u8], end: &[u8]) -> Option<RequestId> {
+    let mut known = Beginning::default();
+    let mut reader = serde_json::Deserializer::from_slice(beginning);
+    // It breaks off somewhere; what was read till then is known.
+    drop(reader.deserialize_map(&mut known));
+    if !known.is_request {
+        return None;
+    }
+    known.id.or_else(|| {
+        let rest = end.trim_ascii_end().strip_suffix(b"}")?;
+        let key = b"\"id\"";
+        let at = rest.windows(key.len()).rposition(|window| window == key)?;
+        let (before, property) = rest.split_at_checked(at)?;
+        let value = property.strip_prefix(key)?.trim_ascii_start();
+        let is_next = before.trim_ascii_end().ends_with(b",");
+        let value = value.strip_prefix(b":").filter(|_| is_next)?;
+        serde_json::from_slice(value).ok()
+    })
+}
+
+/// What the beginning of a message says.
+#[derive(Default)]
+struct Beginning {
+    id: Option<RequestId>,
+    is_request: bool,
+}
+
+impl<'de> Visitor<'de> for &mut Beginning {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("a message")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            if key == "id" {
+                self.id = Some(map.next_value()?);
+            } else {
+                self.is_request |= key == "method";
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -243,5 +311,45 @@ mod tests {
             seen("\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r\n"),
             [None]
         );
+    }
+
+    #[test]
+    fn what_is_too_long_is_refused_with_its_id_and_the_next_line_is_read() {
+        let long = "x".repeat(LONGEST);
+        let request = |before: &str, after: &str| {
+            format!(
+                "{{\"jsonrpc\":\"2.0\",{before}\"params\":{{\"a\":\"{long}\",\"id\":9}}{after}}}\n"
+            )
+        };
+        let method = "\"method\":\"tools/call\",";
+        for (line, expected) in [
+            (request(&format!("\"id\":7,{method}"), ""), Some("7")),
+            (
+                request(method, ",\"jsonrpc\":\"2.0\",\"id\": \"a\" "),
+                Some("a"),
+            ),
+            (request(method, ""), None),
+            // The answer to a question of ours: its id is not one of the client's.
+            (
+                format!("{{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":\"{long}\"}}\n"),
+                None,
+            ),
+            (format!("{{\"result\":\"{long}\",\"id\":7}}\n"), None),
+            (format!("{long}\n"), None),
+        ] {
+            let text = format!("{line}{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}}\n");
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .build()
+                .unwrap();
+            let mut lines = Lines::new(text.as_bytes());
+            let came = runtime.block_on(lines.next()).unwrap();
+            let [Came::Refused(error, id)] = came.as_slice() else {
+                panic!("{came:?}");
+            };
+            assert_eq!(error.code.0, -32600);
+            assert_eq!(id.as_ref().map(ToString::to_string).as_deref(), expected);
+            let next = runtime.block_on(lines.next()).unwrap();
+            assert!(matches!(next.as_slice(), [Came::Message(_)]), "{next:?}");
+        }
     }
 }
