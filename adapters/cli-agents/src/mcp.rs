@@ -301,12 +301,17 @@ fn take(top: &CstObject, path: &[&str]) {
 /// Looks whether a client has the entry, and can run it. An entry of that name that does not run our program is none.
 pub fn mcp_entry_state(client: &str, env: &Env, scope: &Scope) -> IntegrationState {
     let outdated = |what: String| IntegrationState::Outdated { what };
+    let mut is_named = true;
     let looked = target(client, env, scope).and_then(|target| {
-        let plan = mcp_entry_plan(client, env, scope)?;
         let file = Present::read(env, &target.base, &target.file, scope)?;
+        is_named = file.text()?.is_some_and(|text| text.contains(PROGRAM));
         let mut entries = entries(&file, &target)?;
         entries.retain(Entry::is_ours);
-        Ok((plan, file.path, entries.pop()))
+        Ok((
+            mcp_entry_plan(client, env, scope)?,
+            file.path,
+            entries.pop(),
+        ))
     });
     let (plan, path, entry) = match looked {
         Ok((plan, path, Some(entry))) => (plan, path, entry),
@@ -314,6 +319,8 @@ pub fn mcp_entry_state(client: &str, env: &Env, scope: &Scope) -> IntegrationSta
         | Err(AgentError::NotInstalled { .. } | AgentError::Unsupported { .. }) => {
             return IntegrationState::Absent;
         }
+        // In what cannot be read, and does not name us, is nothing of ours.
+        Err(_) if !is_named => return IntegrationState::Absent,
         Err(error) => return outdated(error.to_string()),
     };
     let path = path.display();

@@ -340,7 +340,11 @@ fn report(
             text::one_line(what, 300)
         ));
     }
-    for note in &done.notes {
+    for note in done
+        .notes
+        .iter()
+        .filter(|note| Some(*note) != what.as_ref())
+    {
         out.push_str(&format!("{} {note}\n", paint(DIM, "note:")));
     }
     out.push_str(&summary);

@@ -437,8 +437,16 @@ fn what_fails_for_every_client_fails() {
     write_atomic(&settings, much.as_bytes(), 0o600).unwrap();
     let plan = McpEntries.install(&state, &Scope::User).unwrap();
     takeup_core::integration::install(&state, &agent, &Scope::User, &plan).unwrap();
+    std::fs::create_dir_all(home.path().join(".gemini")).unwrap();
+    write_atomic(&home.path().join(".gemini/settings.json"), b"[", 0o600).unwrap();
+    let said = format!("{:?}", McpEntries.integration(&state, &Scope::User));
+    assert!(said.contains("no entry for gemini"), "{said}");
     let plan = McpEntries.uninstall(&state, &Scope::User).unwrap();
     takeup_core::integration::uninstall(&state, &agent, &Scope::User, &plan).unwrap();
+    assert_eq!(
+        McpEntries.integration(&state, &Scope::User),
+        IntegrationState::Absent
+    );
     assert!(std::fs::read(&settings).unwrap() == much.as_bytes());
 }
 
