@@ -74,7 +74,7 @@ pub(crate) struct HandoverData {
 pub(crate) struct WrittenData {
     /// The file, as it was named.
     file: String,
-    /// The file is a part of the work tree's content, which is no longer what was left.
+    /// The file is content of the work tree, which is no longer what was left.
     in_content: bool,
 }
 

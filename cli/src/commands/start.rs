@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
 
-    /// A path pattern the task may edit, from the present folder on as git reads it (repeatable); without any, every path
+    /// A path pattern the task may edit, as git reads it here (repeatable); without any, every path
     #[arg(long, value_name = "GLOB")]
     allow: Vec<String>,
 

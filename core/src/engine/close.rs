@@ -57,7 +57,7 @@ pub struct Closed {
     /// What runs in the background for the task: it goes on.
     #[serde(skip_serializing_if = "Running::is_empty")]
     pub background: Running,
-    /// What git is in the middle of, where it is: the content counts as it is, and is not what will be committed.
+    /// What git is in the middle of, where it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsettled: Option<String>,
     /// Something was written.

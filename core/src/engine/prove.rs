@@ -370,7 +370,7 @@ pub struct NextStep {
     /// What runs in the background for the task.
     #[serde(skip_serializing_if = "Running::is_empty")]
     pub background: Running,
-    /// What git is in the middle of, where the task was closed so.
+    /// What git is in the middle of, where it is closed so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsettled: Option<String>,
     /// What to do next.

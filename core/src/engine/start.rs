@@ -58,7 +58,7 @@ pub struct Started {
     /// Why nothing can be judged later, where the look was incomplete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub incomplete: Option<String>,
-    /// The patterns to avoid that name what is never looked at, since git ignores it or it is left out: they hold nothing.
+    /// Patterns to avoid that hold nothing: git ignores what they name, or it is left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<String>,
     /// The closed task of the same title, where this is another one.

@@ -178,7 +178,7 @@ static TOOLS: &[Tool] = &[
     Tool {
         name: "takeup_check_plan",
         title: "What has to be proved",
-        description: "Shows or changes the plan: the commands that have to pass before the task is finished. Runs none of them; run one with `git takeup check --planned NUMBER` in a shell, which records it as evidence.",
+        description: "Shows or changes the plan: commands that have to pass before the task is finished. Runs none; `git takeup check --planned NUMBER` in a shell runs one and records it as evidence.",
         marks: Marks::Repeatable,
         input: input::<CheckPlan>,
         output: output::<PlanData>,
@@ -218,7 +218,7 @@ static TOOLS: &[Tool] = &[
     Tool {
         name: "takeup_next",
         title: "The next step",
-        description: "Says the one step that comes next, and closes the task when every planned check is proved on the content of this moment.",
+        description: "Says the one next step, and closes the task when every planned check is proved on the present content.",
         marks: Marks::Repeatable,
         input: input::<Next>,
         output: output::<NextStep>,
