@@ -85,6 +85,10 @@ impl Running {
         site: &Site,
         entries: impl IntoIterator<Item = &'t TaskEntry>,
     ) -> Self {
+        let entries: Vec<&TaskEntry> = entries.into_iter().collect();
+        if entries.is_empty() {
+            return Self::default();
+        }
         let Ok(store) = Store::of(engine.env) else {
             // Where there is no folder for it, nothing was started.
             return Self::default();
@@ -105,7 +109,6 @@ impl Running {
                 };
             }
         };
-        let entries: Vec<&TaskEntry> = entries.into_iter().collect();
         let mut tasks = Vec::new();
         for seen in seen.into_iter().filter(|seen| !seen.record.state.is_over()) {
             let mut of = entries.iter().filter(|entry| belongs(&seen.record, entry));
