@@ -131,6 +131,15 @@ pub(crate) fn unbounded(why: &str) -> String {
     field("  boundary", COLUMN, &what)
 }
 
+/// Says that the present content could not be seen whole.
+pub(crate) fn unseen(why: &str) -> String {
+    let what = format!(
+        "the tree could not be seen whole: {}",
+        text::one_line(why, 500)
+    );
+    field("  content", COLUMN, &what)
+}
+
 /// Says that records of a task may be lost in damage.
 pub(crate) fn records_lost() -> String {
     let what = "records of this task may be lost: look whether its plan and its questions are whole; checks have to run again";

@@ -8,6 +8,8 @@
     clippy::create_dir,
     reason = "tests make files and move folders as a user does"
 )]
+#[path = "places/causes.rs"]
+mod causes;
 #[path = "places/elsewhere.rs"]
 mod elsewhere;
 #[path = "places/health.rs"]

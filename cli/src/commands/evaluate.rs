@@ -52,6 +52,9 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
             render::changed_line(changed)
         ));
     }
+    if let Some(why) = &found.incomplete {
+        text.push_str(&render::unseen(why));
+    }
     if let Some(why) = &found.boundary_unknown {
         text.push_str(&render::unbounded(why));
     }

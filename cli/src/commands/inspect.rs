@@ -1,6 +1,7 @@
 //! `git takeup inspect`
 use takeup_core::engine::{self, Candidate, InspectRequest, Inspection};
 use takeup_core::paths::text_of_path;
+use takeup_core::repository::known_places;
 use takeup_core::text;
 use takeup_core::verdict::Verdict;
 
@@ -141,6 +142,9 @@ pub(crate) fn page(found: &Inspection, context: &Context, all: bool) -> String {
         out.push_str(&format!("{}\n", summary(found)));
         let root = takeup_core::paths::path_of_text(&found.repository.root);
         out.push_str(&crate::unread::page(context, root.as_deref()));
+        if let Some(line) = unused_now(found, context) {
+            out.push_str(&format!("{} {line}\n", paint(YELLOW, "warning:")));
+        }
         if !found.used {
             // A folder that was renamed has nothing under its new name.
             let line = "what agents left elsewhere, or here before the folder got this name: git takeup sessions --all";
@@ -156,4 +160,19 @@ pub(crate) fn page(found: &Inspection, context: &Context, all: bool) -> String {
         ));
     }
     out
+}
+
+/// Says that takeup was used in this folder when another repository stood in it.
+fn unused_now(found: &Inspection, context: &Context) -> Option<String> {
+    if found.used {
+        return None;
+    }
+    let known = known_places(&context.env).items;
+    known
+        .iter()
+        .any(|place| place.root == found.repository.root)
+        .then(|| {
+            "takeup was used in this folder, in another repository: its git folder is gone from here, and the records lie in it"
+                .to_owned()
+        })
 }

@@ -50,6 +50,9 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         text.push_str(&format!("{}\n", render::unsettled(why)));
     }
     text.push_str(&render::calls(&step.open_effects));
+    if let Some(why) = &step.incomplete {
+        text.push_str(&render::unseen(why));
+    }
     if let Some(why) = &step.boundary_unknown {
         text.push_str(&render::unbounded(why));
     }

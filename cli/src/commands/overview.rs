@@ -51,14 +51,22 @@ pub(crate) struct PlaceData {
 
 pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     let mut gone = Vec::new();
-    let mut places = Vec::new();
+    let (mut places, mut notes) = (Vec::new(), Vec::new());
     if args.all {
         let known = known_places(&context.env);
         for place in known.items {
             let root = path_of_text(&place.root).filter(|_| !place.gone);
             match root.map(|root| at(context, &context.env.at(root))) {
                 Some(Ok(place)) => places.push(place),
-                Some(Err(_)) | None => gone.push(place.root),
+                Some(Err(failure)) => {
+                    let why = text::one_line(&failure.message, 300);
+                    notes.push(format!("{} cannot be looked at: {why}", place.root));
+                    gone.push(place.root);
+                }
+                None => {
+                    notes.push(format!("{} {}", place.root, what_became(&place.root)));
+                    gone.push(place.root);
+                }
             }
         }
     } else {
@@ -75,11 +83,8 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         }
         out.push_str(&page(place, context));
     }
-    for root in &gone {
-        out.push_str(&format!(
-            "{} {root} is gone\n",
-            paint(YELLOW, "known place:")
-        ));
+    for note in &notes {
+        out.push_str(&format!("{} {note}\n", paint(YELLOW, "known place:")));
     }
     if places.is_empty() && gone.is_empty() {
         out.push_str("no repository is known yet\n");
@@ -96,6 +101,18 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         .exit(Exit::Done);
     reply.next = next;
     Ok(reply)
+}
+
+/// Says what stands where a known place was.
+fn what_became(root: &str) -> &'static str {
+    let Some(root) = path_of_text(root).filter(|root| root.is_dir()) else {
+        return "is gone";
+    };
+    if root.join(".git").symlink_metadata().is_ok() {
+        "holds another repository now: the git folder with the records is gone from there"
+    } else {
+        "is no repository any more: the git folder with the records is gone from there"
+    }
 }
 
 fn at(context: &Context, env: &Env) -> Result<PlaceData, Failure> {

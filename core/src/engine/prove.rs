@@ -91,6 +91,9 @@ pub struct Evaluation {
     pub identity: IdentityView,
     /// The present content.
     pub fingerprint: Option<String>,
+    /// Why the present content could not be seen whole, where that is so; nothing is proved then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<String>,
     /// Where the checks stand.
     pub evidence: Vec<CheckView>,
     /// Every planned check is proved on the present content, and nothing stands in the way.
@@ -165,6 +168,7 @@ pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, Engine
         ),
         identity: IdentityView::of(&identity, &task.title),
         fingerprint: look.record.fingerprint.as_ref().map(ToString::to_string),
+        incomplete: look.record.incomplete,
         evidence,
         proved,
         outside_boundary: strayed.outside,
@@ -355,6 +359,9 @@ pub struct NextStep {
     pub next_action: String,
     /// The task is closed.
     pub finalized: bool,
+    /// Why the present content could not be seen whole, where that is so; nothing is proved then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<String>,
     /// Where the checks stand.
     pub evidence: Vec<CheckView>,
     /// Records of the task may be lost in damage: its plan and its questions have to be looked at, and runs of before do not
@@ -393,6 +400,7 @@ pub fn next(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineError>
             ),
             next_action: "finalize".to_owned(),
             finalized: true,
+            incomplete: None,
             identity: closed.identity,
             evidence: closed.evidence,
             records_lost: false,
@@ -509,6 +517,7 @@ fn look_ahead(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineErro
         identity: IdentityView::of(identity, &entry.task.title),
         next_action: next.action.clone(),
         finalized: false,
+        incomplete: look.record.incomplete,
         evidence,
         next,
         wrote: false,

@@ -68,6 +68,7 @@ pub(super) fn scan(
     let started = git.started;
     match result {
         Ok(mut scan) => {
+            scan.incomplete = scan.incomplete.map(|why| with_damage(place, why));
             scan.counters.programs = started;
             scan.young =
                 !matches!(signature(place, options)?, Signature::Of(after) if after == before);
@@ -75,7 +76,8 @@ pub(super) fn scan(
         }
         // What git refuses is its answer; that it cannot be asked is an error.
         Err(FingerprintError::Git { command, message }) => {
-            let mut scan = Scan::incomplete(format!("git {command}: {message}"));
+            let why = with_damage(place, format!("git {command}: {message}"));
+            let mut scan = Scan::incomplete(why);
             scan.counters.programs = started;
             Ok(scan)
         }
@@ -264,6 +266,39 @@ fn scan_in(
     }
     scan.tree = Some(tree);
     Ok(scan)
+}
+
+/// Adds to why a look was incomplete that the index is damaged, where it is: git takes what it finds in one that was cut off,
+/// and stumbles over that.
+fn with_damage(place: &Place, why: String) -> String {
+    let index = place.git_dir.join("index");
+    let is_damaged = std::fs::read(&index).is_ok_and(|bytes| !has_checksum(&bytes));
+    if !is_damaged {
+        return why;
+    }
+    format!(
+        "{} is damaged: its checksum is another; moved away, `git reset` makes it anew from HEAD, without what was staged ({why})",
+        text_of_bytes(index.as_os_str().as_bytes())
+    )
+}
+
+/// Tells whether an index ends with the checksum of what is before it, or with the zeros that stand for none (gitformat-index,
+/// `index.skipHash`).
+fn has_checksum(index: &[u8]) -> bool {
+    [gix_hash::Kind::Sha1, gix_hash::Kind::Sha256]
+        .into_iter()
+        .any(|kind| {
+            let end = index.len().saturating_sub(kind.len_in_bytes());
+            let Some((content, sum)) = index.split_at_checked(end) else {
+                return false;
+            };
+            let mut hasher = gix_hash::hasher(kind);
+            hasher.update(content);
+            sum.iter().all(|byte| *byte == 0)
+                || hasher
+                    .try_finalize()
+                    .is_ok_and(|found| found.as_slice() == sum)
+        })
 }
 
 /// Lists what is only meant to be added (`git add -N`) among the entries outside a sparse checkout: such an entry looks like

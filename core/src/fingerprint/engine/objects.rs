@@ -58,9 +58,20 @@ impl<'a> Objects<'a> {
         self.programs += git.started;
         let answer = answer?;
         if !answer.ok {
+            let hex = id.hex(len);
+            if is_partial(self.place) {
+                let fetch = if what == "tree" {
+                    "ls-tree -r"
+                } else {
+                    "cat-file -p"
+                };
+                return Err(Stop::Incomplete(format!(
+                    "the {what} {hex} is not here: this is a partial clone, and nothing is fetched for you; `git {fetch} {hex}` \
+                     fetches what is missing of it"
+                )));
+            }
             return Err(Stop::Incomplete(format!(
-                "the {what} {} cannot be read: {}",
-                id.hex(len),
+                "the {what} {hex} cannot be read: {}",
                 answer.complaint()
             )));
         }
@@ -83,6 +94,19 @@ impl<'a> Objects<'a> {
         entries(&bytes, self.len())
             .ok_or_else(|| Stop::Incomplete(format!("the tree {} is damaged", id.hex(self.len()))))
     }
+}
+
+/// Tells whether objects of a repository may be left with where it was cloned from (partial-clone, `remote.<name>.promisor`).
+fn is_partial(place: &Place) -> bool {
+    let config = crate::files::read_bounded(&place.common_dir.join("config"), 1 << 20);
+    let text = config
+        .ok()
+        .flatten()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    ["promisor", "partialclone"]
+        .iter()
+        .any(|key| memchr::memmem::find(&text, key.as_bytes()).is_some())
 }
 
 fn open(common_dir: &Path, sha256: bool) -> Option<git2::Odb<'static>> {
