@@ -39,7 +39,7 @@ enum Action {
         #[arg(value_name = "COMMAND", required_unless_present = "no_checks")]
         command: Option<String>,
 
-        /// A command that has to fail for the check to count
+        /// A command that has to fail for the check to count; a check that is added again without one keeps the one it has
         #[arg(long, value_name = "COMMAND")]
         must_fail: Option<String>,
 

@@ -10,7 +10,7 @@ use crate::reply::{Failure, Next, Reply};
 /// Arguments of `start`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  git takeup start 'Fix login timeout' --check 'cargo test'\n  git takeup start refactor --allow src/ --avoid src/generated --session ses_1"
+    after_help = "Examples:\n  git takeup start 'Fix login timeout' --check 'cargo test'\n  git takeup start refactor --allow src/ --avoid src/generated --session ses_1\n\nThe title of a task that the session has not finished means that task. Another title, or one whose task is closed, begins another task."
 )]
 pub(crate) struct Args {
     /// What the work is, in one line
@@ -68,7 +68,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     let verb = if started.wrote {
         "started"
     } else {
-        "is going on:"
+        "is going on"
     };
     let summary = format!("task {task} {verb} in session {}:{session}", started.agent);
     let mut out = format!("{summary}\n");

@@ -320,19 +320,27 @@ pub(super) fn boundary_review(
     at: Time,
 ) -> Result<Review, EngineError> {
     let files: Vec<String> = outside.iter().map(|changed| changed.path.clone()).collect();
-    let avoided = files
+    let all_avoided: Vec<&str> = files
         .iter()
         .filter(|path| entry.task.boundary.avoids(path))
-        .count();
+        .map(String::as_str)
+        .collect();
+    let avoided = all_avoided.len();
     let mut explanation = format!(
         "{} outside what the task may edit: {}",
         crate::text::count(files.len(), "changed path lies", "changed paths lie"),
         files.join(", ")
     );
     if avoided > 0 {
-        explanation.push_str(&format!(
-            "; {avoided} of them must be avoided and cannot be approved before they are as they were"
-        ));
+        let which = if avoided == files.len() {
+            "all of this must be avoided, and is put back before anybody can approve".to_owned()
+        } else {
+            format!(
+                "of these must be avoided, and is put back before anybody can approve: {}",
+                all_avoided.join(", ")
+            )
+        };
+        explanation.push_str(&format!("; {which}"));
     }
     let required_action = match avoided {
         0 => "approve the wider boundary, or reject and undo the changes",

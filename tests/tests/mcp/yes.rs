@@ -404,6 +404,37 @@ fn a_decision_is_for_the_content_that_was_shown() {
     assert_ne!(state(&scratch, &id), waits);
 }
 
+#[test]
+fn no_person_is_asked_for_a_yes_that_cannot_be_given() {
+    let scratch = left();
+    let words = [
+        "start",
+        "other",
+        "--session",
+        "s9",
+        "--no-checks",
+        "--avoid",
+        "g",
+    ];
+    scratch.takeup(&words).exits(0);
+    scratch.write("g/z", "avoided\n");
+    scratch
+        .takeup(&["evaluate", "other", "--session", "s9"])
+        .exits(3);
+    let mut client = Client::shaken(&scratch, "2025-11-25", can_ask());
+    let arguments = json!({"action": "approve", "review": "other"});
+    let content = client.fails("takeup_review", arguments.clone(), "not-allowed");
+    let hint = content["error"]["hint"].as_str().unwrap();
+    assert!(hint.contains("git clean -f -- :/g/z"), "{content:#}");
+    std::fs::remove_file(scratch.repo().join("g/z")).unwrap();
+    let call = json!({"name": "takeup_review", "arguments": arguments});
+    let call = client.ask("tools/call", call);
+    let question = client.asked("elicitation/create");
+    client.answer(&question["id"], ticked());
+    let approved = client.answer_to(call)["result"]["structuredContent"].clone();
+    assert_eq!(approved["ok"], true, "{approved}");
+}
+
 /// Where many take one task up at once, one does, and the others are told who.
 #[test]
 fn who_comes_too_late_hears_of_the_winner() {
