@@ -111,6 +111,9 @@ struct Kept {
     mode: u32,
     /// SHA-256 of what was put there.
     after: Option<String>,
+    /// What was there is what was there before another installation, which is taken out by now: it is not put back whole.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    inherited: bool,
 }
 
 /// Applies a plan and remembers what was there. A plan without edits changes nothing.
@@ -154,6 +157,7 @@ pub fn install(
                 before,
                 mode: mode_of(&edit.path),
                 after: None,
+                inherited: false,
             });
         }
         for kept in manifest.files.iter_mut().filter(|kept| kept.path == name) {
@@ -204,7 +208,7 @@ pub fn uninstall(
     for made in plan.folders.iter().rev() {
         let _gone = std::fs::remove_dir(made);
     }
-    hand_on(&folder, &in_use)?;
+    hand_on(&folder, &in_use, &manifest.files)?;
     // A file that somebody edited since stays, and so does what is known of it: the next removal must not take it for ours.
     let stays =
         |kept: &Kept| path_of_text(&kept.path).is_some_and(|path| plan.left.contains(&path));
@@ -244,15 +248,10 @@ fn removal(
             continue;
         };
         let there = current(&path)?;
-        if there.as_deref().map(digest) != kept.after {
+        if kept.inherited || there.as_deref().map(digest) != kept.after {
             continue;
         }
-        let before = match &kept.before {
-            Some(name) if is_plain(name) => {
-                read_bounded(&folder.join(name), LONGEST).map_err(IntegrationError::Damaged)?
-            }
-            _ => None,
-        };
+        let before = content(folder, kept)?;
         handled.push(path.clone());
         if there != before {
             let edit = Edit {
@@ -317,8 +316,7 @@ pub fn before(env: &Env, agent: &AgentId, scope: &Scope, path: &Path) -> Option<
     let name = text_of_path(path);
     let manifest = read(&folder).ok()?;
     let kept = manifest.files.into_iter().find(|kept| kept.path == name)?;
-    let file = kept.before.filter(|name| is_plain(name))?;
-    read_bounded(&folder.join(file), LONGEST).ok()?
+    content(&folder, &kept).ok()?
 }
 
 /// Returns the records of what was there before integrations that cannot be read. Changes nothing.
@@ -350,9 +348,10 @@ pub fn damaged(env: &Env) -> Vec<Issue> {
 }
 
 /// Gives folders that hold something of another installation to that one: its removal is the last to leave them. `left` is
-/// ordered from the innermost to the outermost.
-fn hand_on(own: &Path, left: &[String]) -> Result<(), IntegrationError> {
-    let Some(all) = own.parent().filter(|_| !left.is_empty()) else {
+/// ordered from the innermost to the outermost. What was in a file before this installation is what was there before the
+/// next one, once this one is out.
+fn hand_on(own: &Path, left: &[String], files: &[Kept]) -> Result<(), IntegrationError> {
+    let Some(all) = own.parent().filter(|all| all.is_dir()) else {
         return Ok(());
     };
     let fail = |source| FileError::new("cannot list", all, source);
@@ -365,7 +364,7 @@ fn hand_on(own: &Path, left: &[String]) -> Result<(), IntegrationError> {
         let Ok(mut manifest) = read(&other) else {
             continue;
         };
-        let before = manifest.folders.len();
+        let mut is_changed = false;
         for name in left {
             let below = format!("{name}/");
             let holds = manifest
@@ -374,13 +373,43 @@ fn hand_on(own: &Path, left: &[String]) -> Result<(), IntegrationError> {
                 .any(|kept| kept.path.starts_with(&below));
             if holds && !manifest.folders.iter().any(|made| made == name) {
                 manifest.folders.insert(0, name.clone());
+                is_changed = true;
             }
         }
-        if manifest.folders.len() != before {
+        for kept in &mut manifest.files {
+            let Some(mine) = files.iter().find(|mine| mine.path == kept.path) else {
+                continue;
+            };
+            let found = content(&other, kept)?;
+            if found.as_deref().map(digest) != mine.after {
+                continue;
+            }
+            kept.before = match content(own, mine)? {
+                Some(bytes) => {
+                    let file = format!("{}.before", digest(kept.path.as_bytes()));
+                    files::write_atomic(&other.join(&file), &bytes, 0o600)?;
+                    Some(file)
+                }
+                None => None,
+            };
+            kept.inherited = true;
+            is_changed = true;
+        }
+        if is_changed {
             write(&other, &manifest)?;
         }
     }
     Ok(())
+}
+
+/// Returns what was in a file before an installation, as it is kept in its folder.
+fn content(folder: &Path, kept: &Kept) -> Result<Option<Vec<u8>>, IntegrationError> {
+    match &kept.before {
+        Some(name) if is_plain(name) => {
+            read_bounded(&folder.join(name), LONGEST).map_err(IntegrationError::Damaged)
+        }
+        _ => Ok(None),
+    }
 }
 
 fn folder(env: &Env, agent: &AgentId, scope: &Scope) -> Result<PathBuf, IntegrationError> {

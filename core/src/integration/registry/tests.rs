@@ -205,3 +205,71 @@ fn a_damaged_record_is_put_aside() {
     // Whoever wants to know what was there still can.
     assert!(Path::new(&aside).join("manifest.json").exists());
 }
+
+/// Two installations in one file, the first of which made it: after both are out it was made by nobody, in whatever order.
+#[test]
+fn what_was_there_before_the_first_is_known_to_the_last() {
+    for (theirs, other_first) in [
+        (None, false),
+        (Some("mine\n"), false),
+        (None, true),
+        (Some("mine\n"), true),
+    ] {
+        let case = Case::new();
+        let (env, scope) = (&case.env, &Scope::User);
+        let [one, two] = ["one", "two"].map(|name| AgentId::new(name).unwrap());
+        let path = case.path("shared");
+        if let Some(text) = theirs {
+            files::write_atomic(&path, text.as_bytes(), 0o644).unwrap();
+        }
+        let theirs_text = theirs.unwrap_or_default();
+        install(
+            env,
+            &one,
+            scope,
+            &case.edit("shared", &format!("{theirs_text}one\n")),
+        )
+        .unwrap();
+        install(
+            env,
+            &two,
+            scope,
+            &case.edit("shared", &format!("{theirs_text}one\ntwo\n")),
+        )
+        .unwrap();
+        if other_first {
+            uninstall(env, &two, scope, &EditPlan::default()).unwrap();
+            uninstall(env, &one, scope, &EditPlan::default()).unwrap();
+            assert_eq!(std::fs::read_to_string(&path).ok().as_deref(), theirs);
+            continue;
+        }
+        uninstall(
+            env,
+            &one,
+            scope,
+            &case.edit("shared", &format!("{theirs_text}two\n")),
+        )
+        .unwrap();
+        let known = before(env, &two, scope, &path);
+        assert_eq!(known.as_deref(), theirs.map(str::as_bytes));
+        // The same content again is not what the last one found, and is not put back over the first.
+        install(
+            env,
+            &one,
+            scope,
+            &case.edit("shared", &format!("{theirs_text}one\ntwo\n")),
+        )
+        .unwrap();
+        uninstall(
+            env,
+            &two,
+            scope,
+            &case.edit("shared", &format!("{theirs_text}one\n")),
+        )
+        .unwrap();
+        assert_eq!(
+            std::fs::read_to_string(&path).unwrap(),
+            format!("{theirs_text}one\n")
+        );
+    }
+}
