@@ -204,7 +204,7 @@ static TOOLS: &[Tool] = &[
     Tool {
         name: "takeup_evaluate",
         title: "Is it proved?",
-        description: "Compares the present content with the task's boundary and plan: what changed outside, which checks are proved on exactly this content. Opens a review where paths outside the boundary changed.",
+        description: "Compares the present content with the task's boundary and plan: what changed outside (a review is opened then), which checks are proved on exactly this content.",
         marks: Marks::Repeatable,
         output: output::<Evaluation>,
         words: |arguments, call| {
@@ -234,7 +234,7 @@ static TOOLS: &[Tool] = &[
     Tool {
         name: "takeup_review",
         title: "Questions to a person",
-        description: "Lists questions that wait for a person, puts one, or carries a decision: approve and reject are decided by the person, who is asked. A pending review blocks its task.",
+        description: "Lists questions that wait for a person, puts one, or carries a decision: to approve or reject, the person is asked. A pending review blocks its task.",
         marks: Marks::Ends,
         list: Some("reviews"),
         asks: Some(Asks::Decide),
@@ -267,7 +267,7 @@ static TOOLS: &[Tool] = &[
     Tool {
         name: "takeup_diff",
         title: "What changed since it was left",
-        description: "Paths that differ from what the task's last session left: what happened to each, by which commit, inside or outside the boundary. Reads only.",
+        description: "Paths that differ from what the task's last session left: how, by which commit, inside or outside the boundary. Reads only.",
         input: input::<Diff>,
         output: output::<DiffView>,
         words: |arguments, call| {
