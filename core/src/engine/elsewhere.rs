@@ -57,7 +57,12 @@ impl Elsewhere {
                 );
                 match &self.task_id {
                     Some(task) => format!("{anew}, and `git takeup abandon {task}` gives it up"),
-                    None => anew,
+                    None => format!(
+                        "{anew}, and `{}` ends its offer",
+                        crate::text::command_line([
+                            "git", "takeup", "save", "--end", "--session", self.session.id.as_str()
+                        ])
+                    ),
                 }
             }
             Whereabouts::Shared(Sharing::Link) => format!(

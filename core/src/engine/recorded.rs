@@ -304,7 +304,8 @@ pub(super) fn meant(state: &State, named: &SessionRef) -> SessionRef {
     }
 }
 
-/// Records that a session without a task here is over: nothing of it is offered any more. `None` where no hook told of it.
+/// Records that a session without a task here, or in a work tree that is gone, is over: nothing of it is offered any more. `None`
+/// where no hook told of it.
 pub(super) fn end(
     engine: &Engine<'_>,
     site: &Site,
@@ -315,10 +316,21 @@ pub(super) fn end(
         return Ok(None);
     };
     let at = engine.clock.now();
+    // Nobody can say it there any more where the work tree is gone.
+    let known = site.view.state.session(&meant(&site.view.state, named));
+    let gone = known.map(|record| &record.place).filter(|place| {
+        is_of(site, place)
+            && site
+                .whereabouts(place)
+                .is_ok_and(|found| found == Whereabouts::WorktreeGone)
+    });
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         let session = meant(&view.state, named);
         let record = view.state.session(&session);
-        let Some(record) = record.filter(|record| seen_here(site, record).is_some()) else {
+        let counts = |record: &&SessionRecord| {
+            seen_here(site, record).is_some() || Some(&record.place) == gone
+        };
+        let Some(record) = record.filter(counts) else {
             return Ok::<_, EngineError>((None, false));
         };
         let ended = SessionRecord {

@@ -37,6 +37,11 @@ fn a_session_in_a_work_tree_that_is_gone_shows_with_the_way_out() {
         "resume-verification"
     );
 
+    // Whoever is not there does not say that it is over there.
+    scratch
+        .takeup(&["save", "--end", "--session", "cs1"])
+        .exits(4);
+
     scratch.git(&["worktree", "remove", "--force", "../w"]);
     let gone = candidate(&scratch, &scratch.repo(), "cs1");
     assert_eq!(gone["verdict"], "mismatched-repository");
@@ -58,6 +63,17 @@ fn a_session_in_a_work_tree_that_is_gone_shows_with_the_way_out() {
     let taken = scratch.takeup(&["resume", "--from", "cs1", "--session", "s2", "--confirm"]);
     assert_eq!(taken.code, 1, "{taken:?}");
     assert!(words(&taken.stderr).contains("init --moved"), "{taken:?}");
+
+    // What nobody will go on with is over, also where its work tree is gone.
+    let ledger = scratch.repo().join(".git/takeup");
+    let kept = scratch.path().join("kept");
+    copy(&ledger, &kept);
+    scratch
+        .takeup(&["save", "--end", "--session", "cs1"])
+        .exits(0);
+    assert!(candidates(&scratch, &scratch.repo()).is_empty());
+    fs::remove_dir_all(&ledger).unwrap();
+    copy(&kept, &ledger);
 
     // The way out is taken.
     scratch.git(&["worktree", "add", "-q", "../w", "w"]);
