@@ -226,7 +226,13 @@ fn evaluated(
     let mut changes = Vec::new();
     let outside = strayed.outside.as_slice();
     let event = if outside.is_empty() {
-        if all_fresh(&found.evidence) && strayed.unknown.is_none() && !entry.doubted {
+        let plan = &entry.task.plan;
+        if all_fresh(&found.evidence)
+            && (plan.no_checks || !plan.checks.is_empty())
+            && look.record.incomplete.is_none()
+            && strayed.unknown.is_none()
+            && !entry.doubted
+        {
             Event::EvaluatedProved
         } else {
             Event::EvaluatedUnproved
