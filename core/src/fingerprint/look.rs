@@ -196,7 +196,8 @@ fn add_loose(
     let name = text_of_bytes(path);
     let files = match loose::look(place, path, options, counters) {
         Ok(Loose::Files(files)) => files,
-        Ok(Loose::Nothing) => {
+        Ok(Loose::NoFolder) => return Ok(false),
+        Ok(Loose::Empty) => {
             // git's tree is the same whether it is checked out or not; what lies on disk is not.
             let hasher = beyond.get_or_insert_with(second_part);
             hasher.update((path.len() as u64).to_be_bytes());

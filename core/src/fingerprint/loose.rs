@@ -18,8 +18,10 @@ const MOST: usize = 10_000;
 /// What lies in such a folder.
 #[derive(Debug)]
 pub(super) enum Loose {
-    /// Nothing, or there is no folder: git says the same of it.
-    Nothing,
+    /// There is no folder, or something stands in its way: git's tree tells of that.
+    NoFolder,
+    /// The folder is there and empty: git says the same of it as of a submodule that is checked out.
+    Empty,
     /// `.git` is or names no repository: git refuses to add anything of the work tree around it.
     Broken(&'static str),
     /// More than is read.
@@ -40,7 +42,7 @@ pub(super) fn look(
     for part in path.split(|byte| *byte == b'/') {
         root.push(std::ffi::OsStr::from_bytes(part));
         if !root.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
-            return Ok(Loose::Nothing);
+            return Ok(Loose::NoFolder);
         }
     }
     if root.join(".git").symlink_metadata().is_ok() {
@@ -80,7 +82,7 @@ pub(super) fn look(
         }
     }
     Ok(if found.is_empty() {
-        Loose::Nothing
+        Loose::Empty
     } else {
         Loose::Files(found)
     })

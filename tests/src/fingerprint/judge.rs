@@ -117,7 +117,7 @@ pub fn whole(root: &Path, env: &Env) -> Result<Whole, String> {
                     Some(found) => nested.push(found),
                     None => {
                         let files = git.loose(path)?;
-                        if files.is_empty() {
+                        if files.is_empty() && git.is_folder(path) {
                             absent.push(path.to_vec());
                         }
                         loose.extend(files);
