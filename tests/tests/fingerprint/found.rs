@@ -504,6 +504,33 @@ fn a_submodule_whose_repository_is_gone() {
     }
 }
 
+/// What stands in its place, or in the place of a folder above it, is in git's tree; the submodule is not.
+#[test]
+fn a_submodule_in_whose_place_something_else_stands() {
+    let repo = with_inner();
+    let there = agreed(&repo).record;
+    repo.remove("inner");
+    let gone = agreed(&repo).record;
+    assert!(!there.same_content(&gone));
+    repo.write("inner", "a file\n");
+    let file = agreed(&repo).record;
+    repo.remove("inner");
+    std::os::unix::fs::symlink("nowhere", repo.path("inner")).unwrap();
+    let link = agreed(&repo).record;
+    for record in [gone, file, link] {
+        let print = record.fingerprint.unwrap();
+        assert_eq!(print.as_str(), print.tree(), "nothing is left to tell");
+    }
+    // Nor is it where git was told that it is not checked out.
+    repo.remove("inner");
+    repo.git(["update-index", "--skip-worktree", "inner"]);
+    let hidden = agreed(&repo).record.fingerprint.unwrap();
+    assert_eq!(hidden.as_str(), hidden.tree());
+    repo.write("inner", "a file\n");
+    let file = agreed(&repo).record.fingerprint.unwrap();
+    assert_eq!(file.as_str(), file.tree());
+}
+
 #[test]
 fn a_submodule_that_is_not_checked_out_any_more() {
     let repo = with_inner();
