@@ -18,6 +18,8 @@ fn a_copy_of_what_is_gone_says_so_and_can_take_its_place() {
     scratch.takeup_in(&there, &["init", "--moved"]).exits(0);
     assert_eq!(verdict(&scratch, &there), "mismatched-repository");
 
+    // Held open, so that no copy is given its inode: that one would be the original, moved.
+    let _gone = fs::File::open(scratch.repo()).unwrap();
     fs::remove_dir_all(scratch.repo()).unwrap();
     let said = scratch.takeup_in(&there, &["inspect"]).exits(0).stdout;
     let repo = scratch.repo().display().to_string();
