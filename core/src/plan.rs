@@ -265,6 +265,14 @@ mod tests {
         Fingerprint::new(digit.to_string().repeat(40)).unwrap()
     }
 
+    fn planned() -> Check {
+        Check {
+            command: "test".to_owned(),
+            source: "person".to_owned(),
+            must_fail: None,
+        }
+    }
+
     fn run(code: i32, before: char, after: char) -> Evidence {
         Evidence {
             task_id: TaskId::new("t").unwrap(),
@@ -285,11 +293,7 @@ mod tests {
 
     #[test]
     fn only_a_passing_run_on_this_content_is_proof() {
-        let check = Check {
-            command: "test".to_owned(),
-            source: "person".to_owned(),
-            must_fail: None,
-        };
+        let check = planned();
         let present = print('a');
         let judge = |runs: &[Evidence]| prove(&check, runs, Some(&present), false).0;
         assert_eq!(judge(&[]), Proof::Missing);
@@ -325,11 +329,7 @@ mod tests {
 
     #[test]
     fn what_ran_in_another_folder_is_no_run_of_the_check() {
-        let check = Check {
-            command: "test".to_owned(),
-            source: "person".to_owned(),
-            must_fail: None,
-        };
+        let check = planned();
         let present = print('a');
         let judge = |runs: &[Evidence]| prove(&check, runs, Some(&present), false).0;
         let at = |folder: &str, code| Evidence {

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 pub use self::config::{ConfigEntry, ConfigScope, config_key};
 pub use self::environment::{
-    LOCAL_VARIABLES, clean_environment, clean_git_environment, find_program,
+    LOCAL_VARIABLES, clean_environment, clean_git_environment, find_program, is_executable,
 };
 pub use self::folders::{Folders, is_there};
 pub use self::git::{

@@ -1,13 +1,12 @@
 //! Programs that settings name.
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+
+use takeup_core::repository::is_executable;
 
 /// Tells whether a program is named by an absolute path at which none is.
 pub(crate) fn is_gone(program: &str) -> bool {
     let path = Path::new(program);
-    path.is_absolute()
-        && !std::fs::metadata(path)
-            .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    path.is_absolute() && !is_executable(path)
 }
 
 /// As [`is_gone`], of a word as a shell reads it. Of what the shell has to put in (`$HOME`, `~`) nothing is known.

@@ -158,14 +158,10 @@ pub(crate) fn state(client: &Client, env: &Env, scope: &Scope) -> IntegrationSta
 /// Says which setting keeps a client's hooks from running, and where it stands.
 fn switched_off(client: &Client, env: &Env, scope: &Scope) -> Option<String> {
     let switch = client.off_switch.as_ref()?;
-    let in_project = match scope {
-        Scope::Project { .. } => switch.in_project,
-        Scope::User => &[],
-    };
     let mut files: Vec<Present> = Vec::new();
     if let Scope::Project { root } = scope {
         let read = |path: &&str| Present::read(env, root, Path::new(path), scope).ok();
-        files.extend(in_project.iter().filter_map(read));
+        files.extend(switch.in_project.iter().filter_map(read));
     }
     files.extend(present(client, env, &Scope::User));
     let said = |file: Present| Some((file.switch(switch.path)?, file.path));

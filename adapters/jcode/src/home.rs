@@ -1,7 +1,8 @@
 //! jcode's home: where it is, and the closed list of what is ever opened in it.
 //!
 //! Who owns what: everything below the home is jcode's. It is opened for reading, by [`Home::open`] and
-//! [`Home::read_own`] alone, and only the files a [`Part`] can name: sessions, their journals and backups, process markers, todos and the configuration.
+//! [`Home::read_own`] alone, and only the files a [`Part`] can name: sessions, their journals and backups, process markers,
+//! todos and the configuration.
 //! Credentials (`auth.json` and its like) have no part, so no call of this crate can open them. Written is only a new
 //! session ([`crate::create`]) and, on request, the configuration and the skill ([`crate::integrate`]).
 use std::fs::File;

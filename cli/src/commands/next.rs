@@ -40,11 +40,8 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     for check in &step.evidence {
         text.push_str(&format!("  {}\n", render::check_line(check, context.now())));
     }
-    if step.finalized && step.evidence.is_empty() {
-        text.push_str(&format!(
-            "{} no check was planned, so nothing was proved\n",
-            paint(YELLOW, "note:")
-        ));
+    if let Some(why) = &step.not_proved {
+        text.push_str(&format!("{} {why}\n", paint(YELLOW, "note:")));
     }
     if let Some(why) = &step.unsettled {
         text.push_str(&format!("{}\n", render::unsettled(why)));

@@ -355,10 +355,10 @@ fn allow(
     let text = request.which.task.as_deref();
     let found = match text {
         _ if as_session => return Ok(None),
-        Some(text) => select::task(state, text)?.holder(),
+        Some(text) => select::task(state, text)?.open_holder(),
         None => select::own_one(site, state, caller, None).ok(),
     };
-    let Some(holder) = found.filter(|holder| !holder.status.is_closed()) else {
+    let Some(holder) = found else {
         return Ok(None);
     };
     if !request.confirmed
@@ -383,8 +383,7 @@ fn not_yours(view: &View, caller: &Caller, text: Option<&str>, error: EngineErro
     let holder = text
         .filter(|_| matches!(error, EngineError::NoSession(_)))
         .and_then(|text| select::task(&view.state, text).ok())
-        .and_then(TaskEntry::holder)
-        .filter(|holder| !holder.status.is_closed());
+        .and_then(TaskEntry::open_holder);
     match (holder, &caller.session) {
         (Some(holder), Some(session)) => EngineError::NotAllowed(format!(
             "session {} holds task {}, not session {session}: only the one that holds it gives it up, or a person",

@@ -449,20 +449,14 @@ fn lost_since(view: &View, session: &SessionRef, since: Time) -> Vec<String> {
         .tasks
         .values()
         .filter(|entry| {
-            entry
-                .identity(session)
-                .is_some_and(|own| own.resumed_to.is_some() && own.updated_at >= since)
+            entry.identity(session).is_some_and(|own| {
+                own.status.is_closed() && own.resumed_to.is_some() && own.updated_at >= since
+            })
         })
         .filter_map(|entry| {
-            let holder = entry
-                .identities
-                .iter()
-                .find(|other| other.session != *session && !other.status.is_closed())?;
-            Some(taken_by(
-                entry.task.task_id.as_str(),
-                &holder.session,
-                false,
-            ))
+            let holder = entry.open_holder()?;
+            let task = entry.task.task_id.as_str();
+            (holder.session != *session).then(|| taken_by(task, &holder.session, false))
         })
         .collect()
 }

@@ -47,8 +47,8 @@ pub enum PlanEdit {
 }
 
 /// Changes the plan of a task that is not closed and was not left at another place. Adding what is there changes nothing: a
-/// check that is added again without a control keeps the one it has, and one that is added with another control gets that. What an agent's session has to
-/// prove is changed by that session or by a person, and not by another agent.
+/// check that is added again without a control keeps the one it has, and one that is added with another control gets that.
+/// What an agent's session has to prove is changed by that session or by a person, and not by another agent.
 pub fn edit_plan(
     engine: &Engine<'_>,
     which: &Which,
@@ -127,10 +127,7 @@ pub fn edit_plan(
 
 /// Refuses to let an agent's session change what another has to prove.
 fn allowed(caller: &Caller, entry: &TaskEntry) -> Result<(), EngineError> {
-    let holder = entry
-        .holder()
-        .filter(|holder| !holder.status.is_closed())
-        .map(|holder| &holder.session);
+    let holder = entry.open_holder().map(|holder| &holder.session);
     match (&caller.session, holder) {
         (Some(session), Some(holder))
             if session != holder && session.agent != AgentId::person() =>

@@ -141,21 +141,16 @@ pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, Engine
         task,
         mut evidence,
         review_id,
+        proved,
         records_lost,
     } = committed.value;
     effects::settle_beside(engine, &site, &caller.actor());
     let running = Running::of_task(engine, &site, &identity.task_id);
-    running.mark(&mut evidence, &site, look.record.fingerprint.as_ref());
+    let present = look.record.fingerprint.as_ref();
+    running.mark(&identity.task_id, &mut evidence, &site, present);
     if wrote {
         effects::mirror(engine, &site, &identity, &task);
     }
-    let proved = review_id.is_none()
-        && !records_lost
-        && look.record.incomplete.is_none()
-        && strayed.unknown.is_none()
-        && identity.inherited_effects.is_empty()
-        && (task.plan.no_checks || !task.plan.checks.is_empty())
-        && all_fresh(&evidence);
     Ok(Evaluation {
         next: next_step(
             &identity,
@@ -181,16 +176,13 @@ pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, Engine
     })
 }
 
-fn all_fresh(evidence: &[CheckView]) -> bool {
-    evidence.iter().all(|check| check.proof == Proof::Fresh)
-}
-
 /// What `evaluate` decides.
 struct Evaluated {
     identity: Identity,
     task: Task,
     evidence: Vec<CheckView>,
     review_id: Option<String>,
+    proved: bool,
     records_lost: bool,
 }
 
@@ -214,6 +206,7 @@ fn evaluated(
         review_id: entry
             .open_review()
             .map(|review| review.review_id.to_string()),
+        proved: false,
         records_lost: entry.doubted,
     };
     if found.review_id.is_some() {
@@ -227,12 +220,16 @@ fn evaluated(
     let outside = strayed.outside.as_slice();
     let event = if outside.is_empty() {
         let plan = &entry.task.plan;
-        if all_fresh(&found.evidence)
-            && (plan.no_checks || !plan.checks.is_empty())
+        found.proved = !entry.doubted
             && look.record.incomplete.is_none()
             && strayed.unknown.is_none()
-            && !entry.doubted
-        {
+            && identity.inherited_effects.is_empty()
+            && (plan.no_checks || !plan.checks.is_empty())
+            && found
+                .evidence
+                .iter()
+                .all(|check| check.proof == Proof::Fresh);
+        if found.proved {
             Event::EvaluatedProved
         } else {
             Event::EvaluatedUnproved
@@ -386,6 +383,9 @@ pub struct NextStep {
     /// What git is in the middle of, where it is closed so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsettled: Option<String>,
+    /// What was not proved, where it is closed with an empty plan.
+    #[serde(skip)]
+    pub not_proved: Option<String>,
     /// What to do next.
     pub next: NextView,
     /// Something was written; repeating the call changes nothing.
@@ -414,6 +414,7 @@ pub fn next(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineError>
             boundary_unknown: None,
             background: closed.background,
             unsettled: closed.unsettled,
+            not_proved: closed.not_proved,
             wrote: closed.wrote,
         }),
         Err(
@@ -497,7 +498,8 @@ fn look_ahead(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineErro
     let look = site.look(engine, false, false)?;
     let mut evidence = proofs(engine, entry, &look);
     let running = Running::of(engine, &site, entry);
-    running.mark(&mut evidence, &site, look.record.fingerprint.as_ref());
+    let present = look.record.fingerprint.as_ref();
+    running.mark(&identity.task_id, &mut evidence, &site, present);
     let strayed = Strayed::of(&site, entry, identity, &look);
     let review = entry.open_review().map(|review| review.review_id.as_str());
     let next = if identity.status == Status::StaleTask && review.is_none() {
@@ -520,6 +522,7 @@ fn look_ahead(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineErro
         open_effects: identity.unknown_effects(),
         boundary_unknown: strayed.unknown,
         unsettled: None,
+        not_proved: None,
         identity: IdentityView::of(identity, &entry.task.title),
         next_action: next.action.clone(),
         finalized: false,

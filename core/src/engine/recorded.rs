@@ -19,8 +19,8 @@ use crate::time::Time;
 use crate::verdict::Whereabouts;
 
 /// Lists the sessions that the ledger knows, from hooks or as holders of tasks: those of this work tree, the newest first, and
-/// after them the unfinished ones of the repository's other work trees, there or gone; or all of the repository; and what of the ledger is damaged. Reads only; where takeup is not used, and outside a
-/// repository, there are none.
+/// after them the unfinished ones of the repository's other work trees, there or gone; or all of the repository; and what of
+/// the ledger is damaged. Reads only; where takeup is not used, and outside a repository, there are none.
 pub fn recorded_sessions(engine: &Engine<'_>, everywhere: bool) -> Found<Session> {
     let site = match Site::open(engine) {
         Ok(site) => site,
@@ -304,8 +304,8 @@ pub(super) fn meant(state: &State, named: &SessionRef) -> SessionRef {
     }
 }
 
-/// Records that a session without a task here, or in a work tree that is gone, is over: nothing of it is offered any more. `None`
-/// where no hook told of it.
+/// Records that a session without a task here, or in a work tree that is gone, is over: nothing of it is offered any more.
+/// `None` where no hook told of it.
 pub(super) fn end(
     engine: &Engine<'_>,
     site: &Site,

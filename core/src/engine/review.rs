@@ -580,7 +580,7 @@ fn consequences(
         .reviews
         .iter()
         .any(|other| other.review_id != review.review_id && other.is_open());
-    let Some(holder) = entry.holder().filter(|holder| !holder.status.is_closed()) else {
+    let Some(holder) = entry.open_holder() else {
         return changes;
     };
     let event = if decision.approved {

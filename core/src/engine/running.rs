@@ -122,16 +122,18 @@ impl Running {
         Self { tasks, issues }
     }
 
-    /// Marks the checks that are being run on the present content.
+    /// Marks the checks of a task that are being run on the present content.
     pub(super) fn mark(
         &self,
+        task_id: &TaskId,
         checks: &mut [CheckView],
         site: &Site,
         present: Option<&Fingerprint>,
     ) {
         for check in checks {
             let of_check = |running: &&RunningView| {
-                check.proof != Proof::Fresh
+                &running.task_id == task_id
+                    && check.proof != Proof::Fresh
                     && !matches!(running.watch, Watch::Unknown { .. })
                     && running.check.as_ref().is_some_and(|run| {
                         run.line == check.command
@@ -152,17 +154,9 @@ impl Running {
         site: &Site,
         present: Option<&Fingerprint>,
     ) {
-        if self.tasks.is_empty() {
-            return;
-        }
         for candidate in candidates {
-            let own = self.tasks.iter();
-            let own = own.filter(|running| running.task_id == candidate.identity.task_id);
-            let own = Self {
-                tasks: own.cloned().collect(),
-                issues: Vec::new(),
-            };
-            own.mark(&mut candidate.evidence, site, present);
+            let (task_id, checks) = (&candidate.identity.task_id, &mut candidate.evidence);
+            self.mark(task_id, checks, site, present);
         }
     }
 }

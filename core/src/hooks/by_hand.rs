@@ -13,7 +13,7 @@ use super::manager::Manager;
 use super::stub;
 use crate::files::read_bounded;
 use crate::paths::shell_word;
-use crate::repository::Place;
+use crate::repository::{Place, is_executable};
 
 /// The largest file of a manager that is read.
 const LARGEST: u64 = 4 << 20;
@@ -203,11 +203,6 @@ pub(super) fn calling_lines(file: &Path, event: &str) -> Vec<usize> {
     let lines = lines(&content).enumerate();
     let calls = lines.filter(|(_, line)| has_live_call(line, event));
     calls.map(|(at, _)| at + 1).collect()
-}
-
-pub(super) fn is_executable(path: &Path) -> bool {
-    std::fs::metadata(path)
-        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 /// Returns the commands after which a hook in any language runs as before, under its own name, and a shell script that

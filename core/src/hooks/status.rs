@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::by_hand::{ByHand, by_hand, is_executable, not_joined, together};
+use super::by_hand::{ByHand, by_hand, not_joined, together};
 use super::entry::Entry;
 use super::failure;
 pub use super::failure::HookFailure;
@@ -17,7 +17,7 @@ use super::shell::{call_in, is_wrapped};
 use super::{EVENTS, HookError, stub};
 use crate::ledger::{InstalledHook, State};
 use crate::paths::shell_word;
-use crate::repository::{ConfigEntry, GitVersion, Repository};
+use crate::repository::{ConfigEntry, GitVersion, Repository, is_executable};
 use crate::time::Time;
 
 /// How one hook is found.

@@ -197,11 +197,15 @@ impl TaskEntry {
 
     /// Returns the identity that holds the task now: the last one that is not closed, else the last one.
     pub fn holder(&self) -> Option<&Identity> {
+        self.open_holder().or_else(|| self.identities.last())
+    }
+
+    /// Returns the identity that holds the task now, where it is not closed.
+    pub fn open_holder(&self) -> Option<&Identity> {
         self.identities
             .iter()
             .rev()
             .find(|identity| !identity.status.is_closed())
-            .or_else(|| self.identities.last())
     }
 
     /// Tells whether every identity is closed.

@@ -1,5 +1,5 @@
 //! What git puts into the environment of its hooks, and programs on PATH.
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::env::Env;
@@ -41,7 +41,6 @@ pub fn clean_environment(env: &Env) -> Env {
 
 /// Finds a program on PATH. Entries of PATH that are not absolute are passed by: they would run what a repository holds.
 pub fn find_program(env: &Env, name: &str) -> Option<PathBuf> {
-    use std::os::unix::fs::PermissionsExt as _;
     let path = env.var("PATH").map_or_else(
         || "/usr/local/bin:/usr/bin:/bin".into(),
         std::ffi::OsStr::to_os_string,
@@ -49,8 +48,12 @@ pub fn find_program(env: &Env, name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path)
         .filter(|folder| folder.is_absolute())
         .map(|folder| folder.join(name))
-        .find(|file| {
-            std::fs::metadata(file)
-                .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-        })
+        .find(|file| is_executable(file))
+}
+
+/// Tells whether a file is there, behind links too, that somebody may execute.
+pub fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path)
+        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }

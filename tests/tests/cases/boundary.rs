@@ -199,17 +199,7 @@ fn what_must_be_avoided_is_put_back_and_then_the_task_goes_on() {
         scratch.write("sub/x", "1\n");
         scratch.git(&["add", "-A"]);
         scratch.git(&["commit", "-q", "-m", "g"]);
-        scratch
-            .takeup(&[
-                "start",
-                "t1",
-                "--session",
-                "s1",
-                "--avoid",
-                "g",
-                "--no-checks",
-            ])
-            .exits(0);
+        begin_without_g(&scratch);
         shell(&scratch, "", script);
         let id = asked(&scratch);
         // While it is not back there is no yes, and none is proposed.
@@ -317,18 +307,16 @@ fn scratch_with_work() -> Scratch {
     scratch.git(&["add", "-A"]);
     scratch.git(&["commit", "-q", "-m", "g"]);
     scratch.write("g/z", "2\n");
+    begin_without_g(&scratch);
     scratch
-        .takeup(&[
-            "start",
-            "t1",
-            "--session",
-            "s1",
-            "--avoid",
-            "g",
-            "--no-checks",
-        ])
+}
+
+/// Begins a task that must avoid the folder `g`.
+fn begin_without_g(scratch: &Scratch) {
+    let start = ["start", "t1", "--session", "s1", "--avoid", "g"];
+    scratch
+        .takeup(&[&start[..], &["--no-checks"]].concat())
         .exits(0);
-    scratch
 }
 
 #[test]

@@ -11,12 +11,15 @@ fn planned(command: &str) -> takeup_tests::Scratch {
     scratch
 }
 
-fn proof(scratch: &takeup_tests::Scratch) -> String {
-    let step = scratch
+fn next_step(scratch: &takeup_tests::Scratch) -> serde_json::Value {
+    scratch
         .takeup(&["next", "--session", "s1", "--json"])
         .exits(0)
-        .json();
-    step["data"]["evidence"][0]["proof"]
+        .json()
+}
+
+fn proof(scratch: &takeup_tests::Scratch) -> String {
+    next_step(scratch)["data"]["evidence"][0]["proof"]
         .as_str()
         .unwrap()
         .to_owned()
@@ -42,16 +45,10 @@ fn old_runs_are_no_proof_of_other_content() {
     scratch.write("a.txt", "two\n");
     scratch.takeup(&["evaluate", "--session", "s1"]).exits(0);
     scratch.write("a.txt", "three\n");
-    let step = scratch
-        .takeup(&["next", "--session", "s1", "--json"])
-        .exits(0)
-        .json();
+    let step = next_step(&scratch);
     assert_eq!(step["data"]["finalized"], false);
     scratch.write("a.txt", "two\n");
-    let step = scratch
-        .takeup(&["next", "--session", "s1", "--json"])
-        .exits(0)
-        .json();
+    let step = next_step(&scratch);
     assert_eq!(step["data"]["finalized"], true);
     assert_eq!(step["data"]["nextAction"], "finalize");
     let revision = step["data"]["identity"]["revision"].clone();
@@ -105,10 +102,7 @@ fn a_check_that_changes_the_tree_or_fails_or_cannot_fail_proves_nothing() {
     scratch
         .takeup(&["check", "--session", "s1", "--planned", "1"])
         .exits(0);
-    let step = scratch
-        .takeup(&["next", "--session", "s1", "--json"])
-        .exits(0)
-        .json();
+    let step = next_step(&scratch);
     assert_eq!(step["data"]["finalized"], true);
 }
 
@@ -546,10 +540,7 @@ fn a_damaged_ledger_proves_nothing() {
 fn every_step_that_is_proposed_can_be_run() {
     let scratch = scratch();
     scratch.takeup(&["start", "t1", "--session", "s1"]).exits(0);
-    let step = scratch
-        .takeup(&["next", "--session", "s1", "--json"])
-        .exits(0)
-        .json();
+    let step = next_step(&scratch);
     assert_eq!(step["data"]["nextAction"], "plan");
     let command = step["next"]["command"].as_str().unwrap();
     let words: Vec<&str> = command.split(' ').skip(2).collect();
@@ -560,10 +551,7 @@ fn every_step_that_is_proposed_can_be_run() {
     scratch
         .takeup(&["check", "--session", "s1", "--planned", "1"])
         .exits(0);
-    let step = scratch
-        .takeup(&["next", "--session", "s1", "--json"])
-        .exits(0)
-        .json();
+    let step = next_step(&scratch);
     assert_eq!(step["data"]["nextAction"], "repair", "{step:#}");
 }
 

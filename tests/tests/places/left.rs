@@ -1,5 +1,6 @@
 //! What sessions that only hooks recorded left in other work trees of the repository, there or gone.
 use super::*;
+use std::path::PathBuf;
 
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -17,14 +18,20 @@ fn candidate(scratch: &Scratch, folder: &Path, session: &str) -> Value {
     one
 }
 
-#[test]
-fn a_session_in_a_work_tree_that_is_gone_shows_with_the_way_out() {
+/// A linked work tree in which a session that hooks alone tell of left an edit.
+fn left_in_linked() -> (Scratch, PathBuf) {
     let scratch = Scratch::new(PROGRAM);
     scratch.takeup(&["init"]).exits(0);
     scratch.git(&["worktree", "add", "-q", "../w", "-b", "w"]);
     let linked = scratch.path().join("w");
     fs::write(linked.join("edit.txt"), "an edit\n").unwrap();
     hooked(&scratch, "cs1", &linked, &[]);
+    (scratch, linked)
+}
+
+#[test]
+fn a_session_in_a_work_tree_that_is_gone_shows_with_the_way_out() {
+    let (scratch, linked) = left_in_linked();
 
     // It is there, and is another one's to take up.
     let there = candidate(&scratch, &scratch.repo(), "cs1");
@@ -90,12 +97,7 @@ fn a_session_in_a_work_tree_that_is_gone_shows_with_the_way_out() {
 
 #[test]
 fn what_ended_in_good_order_or_lives_in_another_work_tree_is_not_told() {
-    let scratch = Scratch::new(PROGRAM);
-    scratch.takeup(&["init"]).exits(0);
-    scratch.git(&["worktree", "add", "-q", "../w", "-b", "w"]);
-    let linked = scratch.path().join("w");
-    fs::write(linked.join("edit.txt"), "an edit\n").unwrap();
-    hooked(&scratch, "cs1", &linked, &[]);
+    let (scratch, linked) = left_in_linked();
     let payload = format!(
         "{{\"session_id\":\"cs1\",\"cwd\":\"{}\"}}",
         linked.display()

@@ -5,6 +5,8 @@ use takeup_core::agent::AgentError;
 use takeup_core::env::Env;
 use takeup_core::integration::Scope;
 
+use crate::clients::CLIENTS;
+
 /// How a client writes an entry, and where.
 #[derive(Debug)]
 pub(super) struct Target {
@@ -70,37 +72,29 @@ pub(super) fn target(client: &str, env: &Env, scope: &Scope) -> Result<Target, A
                     path,
                     form,
                 };
+            let folder_of = |id: &str| CLIENTS.iter().find(|known| known.id == id)?.home(env);
             match client {
-                // Its own settings folder shows that it is there; the entry belongs into the file beside that folder.
-                "claude-code" if env.absolute("CLAUDE_CONFIG_DIR").is_some() => {
-                    let base = env.absolute("CLAUDE_CONFIG_DIR").unwrap_or(home);
-                    (
-                        of(base, ".claude.json", SERVERS, Form::Plain),
-                        "Claude Code",
-                    )
+                "claude-code" => {
+                    let folder = home.join(".claude");
+                    let base = match env.absolute("CLAUDE_CONFIG_DIR") {
+                        Some(own) => own,
+                        // Its settings folder shows that it is there; the entry belongs into the file beside that folder.
+                        None if folder.is_dir() => home,
+                        None => folder,
+                    };
+                    let target = of(base, ".claude.json", SERVERS, Form::Plain);
+                    (target, "Claude Code")
                 }
-                "claude-code" if home.join(".claude").is_dir() => (
-                    of(home, ".claude.json", SERVERS, Form::Plain),
-                    "Claude Code",
-                ),
-                "claude-code" => (
-                    of(home.join(".claude"), "", SERVERS, Form::Plain),
-                    "Claude Code",
-                ),
                 "codex" => {
-                    let base = env
-                        .absolute("CODEX_HOME")
-                        .unwrap_or_else(|| home.join(".codex"));
+                    let base = folder_of(client).ok_or_else(missing)?;
                     (of(base, "config.toml", &[], Form::Codex), "Codex")
                 }
-                "gemini" => (
-                    of(home.join(".gemini"), "settings.json", SERVERS, Form::Plain),
-                    "Gemini",
-                ),
+                "gemini" => {
+                    let base = folder_of(client).ok_or_else(missing)?;
+                    (of(base, "settings.json", SERVERS, Form::Plain), "Gemini")
+                }
                 "copilot" => {
-                    let base = env
-                        .absolute("COPILOT_HOME")
-                        .unwrap_or_else(|| home.join(".copilot"));
+                    let base = folder_of(client).ok_or_else(missing)?;
                     let target = of(base, "mcp-config.json", SERVERS, Form::Copilot);
                     (target, "GitHub Copilot")
                 }

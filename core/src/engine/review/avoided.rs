@@ -66,7 +66,7 @@ pub(super) fn demand_back(
     review: &Review,
     look: &Look,
 ) -> Result<Option<Strayed>, EngineError> {
-    let Some(holder) = entry.holder().filter(|holder| !holder.status.is_closed()) else {
+    let Some(holder) = entry.open_holder() else {
         return Ok(None);
     };
     if !concerns(review, &entry.task.boundary) {
