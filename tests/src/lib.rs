@@ -262,6 +262,29 @@ impl Ran {
     }
 }
 
+/// Waits until something holds; two minutes without it are a failure.
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !holds() {
+        let waited = begun.elapsed();
+        assert!(waited < std::time::Duration::from_mins(2), "never: {what}");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+/// Waits until no process works in a folder or below it: what a hook leaves running goes on after the command that called
+/// the hook, and writes into a folder that is removed meanwhile. `folder` is without links.
+pub fn until_nobody_works_in(folder: &Path) {
+    until("nobody works in the folder", || {
+        let processes = std::fs::read_dir("/proc").expect("the processes can be listed");
+        // One that ended meanwhile, and one of somebody else, has no folder that could be read.
+        !processes.flatten().any(|process| {
+            std::fs::read_link(process.path().join("cwd"))
+                .is_ok_and(|working| working.starts_with(folder))
+        })
+    });
+}
+
 /// Returns the time once everything written so far is older than it by more than the longest tick of a kernel: what is closer
 /// to a record is taken for newer than it.
 pub fn a_tick_later() -> Time {

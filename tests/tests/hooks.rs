@@ -47,7 +47,7 @@ use std::time::{Duration, Instant};
 use takeup_core::hooks::EVENTS;
 use takeup_core::ledger::{Ledger, State};
 use takeup_core::observation::Observation;
-use takeup_tests::{Scratch, picture};
+use takeup_tests::{Scratch, picture, until, until_nobody_works_in};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_takeup-under-test");
 
@@ -92,20 +92,12 @@ fn events(observations: &[Observation]) -> Vec<&str> {
         .collect()
 }
 
-/// Waits until a condition holds; a minute without it is a failure.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_mins(1), "never: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// Waits until no observation is pending and returns the state.
+/// Waits until no observation is pending and nobody is at work, and returns the state.
 fn settled(repo: &Path) -> State {
     until("no observation is pending", || {
         state(repo).observations.iter().all(|seen| !seen.pending)
     });
+    until_nobody_works_in(repo);
     state(repo)
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use takeup_core::process::{ProcessIdentity, Processes as _};
+pub(crate) use takeup_tests::until;
 use takeup_tests::{Ran, Scratch};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_takeup-under-test");
@@ -161,17 +162,6 @@ pub(crate) fn kill(process: &ProcessIdentity) {
 
 pub(crate) fn runs(process: &ProcessIdentity) -> bool {
     !takeup_core::process::system().state(process).is_over()
-}
-
-/// Waits until something holds; a hang ends the test.
-pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    for _ in 0..6_000 {
-        if holds() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    panic!("never: {what}");
 }
 
 /// Waits for a child and returns its exit status, 128 and the number for a signal.

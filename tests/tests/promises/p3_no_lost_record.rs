@@ -129,6 +129,7 @@ impl Stage {
 
     /// Puts everything back as it was. The folders stay the same ones, so that the place is the same.
     fn reset(&self) {
+        takeup_tests::until_nobody_works_in(&self.world.scratch.path());
         let script = "for name in repo home; do find $name -mindepth 1 -delete; cp -a $name.kept/. $name/; done";
         let done = Command::new("sh")
             .args(["-euc", script])

@@ -163,7 +163,8 @@ fn at_every_place(odd: Odd, commands: &[&[&str]]) {
                 }
             }
         }
-        // The folder stays the same one, so that the place is the same.
+        // What a hook left running writes there. The folder stays the same one, so that the place is the same.
+        takeup_tests::until_nobody_works_in(&repo);
         sh(
             &world.scratch.path(),
             "find repo -mindepth 1 -delete; cp -a kept/. repo/",
