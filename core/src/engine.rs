@@ -60,7 +60,7 @@ pub use recorded::recorded_sessions;
 pub use resume::{Begin, Confirm, ResumeRequest, Resumed, resume, resume_and_begin};
 pub use review::{
     BOUNDARY, DecideRequest, NotBack, REASON_CODES, ReviewRequest, ReviewView, decide,
-    request_review, reviews,
+    request_review, review_meant, reviews,
 };
 pub use running::{Running, RunningView, repository_id};
 pub use show::{LogLine, TaskView, log, show};

@@ -180,7 +180,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     }
 }
 
-fn decision(args: Decide, approve: bool, context: &Context) -> Result<Reply, Failure> {
+fn decision(mut args: Decide, approve: bool, context: &Context) -> Result<Reply, Failure> {
     let engine = context.engine();
     let word = if approve { "approve" } else { "reject" };
     let by = args
@@ -194,17 +194,20 @@ fn decision(args: Decide, approve: bool, context: &Context) -> Result<Reply, Fai
         })
         .unwrap_or_else(|| "a person".to_owned());
     if !args.confirm {
-        let shown = engine::reviews(&engine, Some(&args.review), true)?;
-        let first = shown.first();
-        let question = first
-            .map(|view| view.review.explanation.clone())
-            .unwrap_or_default();
-        let waits = first.is_some_and(|view| view.review.state == ReviewState::Pending);
-        if approve && let Some(not_back) = first.and_then(|view| view.not_back.clone()) {
+        let shown = engine::review_meant(&engine, &args.review)?;
+        if approve && let Some(not_back) = shown.not_back {
             return Err(refused(EngineError::NotBack(not_back)));
         }
-        if waits {
-            match ask::person(context, || format!("{question}\n{word} {}?", args.review)) {
+        let Review {
+            review_id,
+            explanation,
+            state,
+            ..
+        } = shown.review;
+        // What is decided is what is shown, whatever else the words may mean a moment later.
+        args.review = review_id.to_string();
+        if state == ReviewState::Pending {
+            match ask::person(context, || format!("{explanation}\n{word} {review_id}?")) {
                 ask::Answer::Yes => {}
                 ask::Answer::No => {
                     return Err(Failure::new("declined", Exit::No, "nothing was decided"));

@@ -411,24 +411,51 @@ pub fn decide(engine: &Engine<'_>, request: &DecideRequest) -> Result<Review, En
     Ok(review)
 }
 
+/// Finds the one review that [`decide`] decides for this text, which a person is asked about before. Reads only.
+///
+/// Fails where there is none, and where several are meant.
+pub fn review_meant(engine: &Engine<'_>, text: &str) -> Result<ReviewView, EngineError> {
+    let found = reviews(engine, Some(text), true)?;
+    let meant = pick(found.iter().map(|view| &view.review), text)?
+        .review_id
+        .clone();
+    let mut found = found.into_iter();
+    found
+        .find(|view| view.review.review_id == meant)
+        .ok_or_else(|| EngineError::NoReview(text.to_owned()))
+}
+
 fn find<'a>(view: &'a View, text: &str) -> Result<&'a Review, EngineError> {
-    let all = || view.state.tasks.values().flat_map(|entry| &entry.reviews);
-    if let Some(review) = all().find(|review| review.review_id.as_str() == text) {
+    let tasks = view.state.tasks.values();
+    pick(tasks.flat_map(|entry| &entry.reviews), text)
+}
+
+/// Picks the review of that id, the open one of that task, or the one whose id begins so.
+fn pick<'a>(
+    all: impl Iterator<Item = &'a Review> + Clone,
+    text: &str,
+) -> Result<&'a Review, EngineError> {
+    if let Some(review) = all.clone().find(|one| one.review_id.as_str() == text) {
         return Ok(review);
     }
-    let of_task: Vec<&Review> = all()
+    let of_task: Vec<&Review> = all
+        .clone()
         .filter(|review| review.task_id.as_str() == text)
         .filter(|review| review.is_open())
         .collect();
-    let by_prefix: Vec<&Review> = all()
+    let by_prefix: Vec<&Review> = all
         .filter(|review| text.len() >= 4 && review.review_id.as_str().starts_with(text))
         .collect();
     match (of_task.as_slice(), by_prefix.as_slice()) {
         ([one], _) | ([], [one]) => Ok(one),
         ([], []) => Err(EngineError::NoReview(text.to_owned())),
-        _ => Err(EngineError::NotAllowed(format!(
-            "{text:?} names several reviews; give the whole id"
-        ))),
+        ([], several) | (several, _) => {
+            let ids: Vec<&str> = several.iter().map(|one| one.review_id.as_str()).collect();
+            Err(EngineError::NotAllowed(format!(
+                "{text:?} names several reviews; name one by its id: {}",
+                ids.join(", ")
+            )))
+        }
     }
 }
 

@@ -106,6 +106,43 @@ fn scratch_outside() -> takeup_tests::Scratch {
     scratch
 }
 
+/// What was decided before says nothing of the next question, though both are asked for by the name of the task.
+#[test]
+fn the_second_question_of_a_task_is_a_persons_too() {
+    let scratch = left();
+    let ask = |question: &str| {
+        let words = ["review", "request", question, "--session", "s1", "--json"];
+        let asked = scratch.takeup(&words).exits(0).json();
+        asked["data"]["review"]["reviewId"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    ask("may I deploy?");
+    scratch
+        .takeup(&["review", "approve", "t1", "--confirm"])
+        .exits(0);
+    let second = ask("may I write to the customers?");
+    for word in ["approve", "reject"] {
+        let refused = scratch.takeup(&["review", word, "t1", "--json"]).exits(3);
+        fails_with(&refused, "confirmation-needed");
+        let next = refused.json()["next"]["command"].to_string();
+        assert!(next.contains(&second), "{next}");
+        let shown = scratch.takeup(&["review", "show", &second, "--json"]);
+        let state = &shown.json()["data"]["reviews"][0]["review"]["state"];
+        assert!(state.to_string().contains("pending"), "{state}");
+    }
+    // Where several wait, the name of the task is no answer to either.
+    let third = ask("may I delete the logs?");
+    let refused = scratch
+        .takeup(&["review", "approve", "t1", "--json"])
+        .exits(1);
+    let message = refused.json()["error"]["message"].to_string();
+    for id in [&second, &third] {
+        assert!(message.contains(id.as_str()), "{message}");
+    }
+}
+
 #[test]
 fn an_approval_is_a_persons_and_for_what_was_shown() {
     let scratch = left();

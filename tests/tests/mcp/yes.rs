@@ -381,6 +381,16 @@ fn a_review_is_decided_by_the_person_only() {
     assert_ne!(state(&scratch, &id), waits);
     let listed = client.done("takeup_review", json!({}));
     assert_eq!(listed["data"]["reviews"], json!([]));
+
+    // That says nothing of the next question, which the task's name means now.
+    let next = ["review", "request", "again?", "--session", "s1", "--json"];
+    let next = scratch.takeup(&next).exits(0).json();
+    let next = next["data"]["review"]["reviewId"].as_str().unwrap();
+    for action in ["approve", "reject"] {
+        let arguments = json!({"action": action, "review": "fix-login", "confirmed": true});
+        mute.fails("takeup_review", arguments, "confirmation-needed");
+        assert_eq!(state(&scratch, next), waits);
+    }
 }
 
 #[test]

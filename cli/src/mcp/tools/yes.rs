@@ -198,14 +198,7 @@ fn decision(arguments: &JsonObject, context: &Context) -> Result<(ReviewView, St
             .unwrap_or_default()
     };
     let engine = context.engine();
-    let mut found = engine::reviews(&engine, Some(text("review")), true)?;
-    let view = found.pop().filter(|_| found.is_empty()).ok_or_else(|| {
-        Failure::new(
-            "ambiguous",
-            Exit::Confirm,
-            "several reviews are meant; name one by its id",
-        )
-    })?;
+    let view = engine::review_meant(&engine, text("review"))?;
     let content =
         engine::present(&engine)?.map_or_else(|| "unknown".to_owned(), |print| print.to_string());
     let subject = format!("{} {} {content}", text("action"), view.review.review_id);
