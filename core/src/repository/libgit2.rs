@@ -63,8 +63,8 @@ impl Libgit2 {
             }
         };
         let natural = repository.workdir().map(Path::to_path_buf);
-        let root = match (&named, env.var("GIT_WORK_TREE")) {
-            (Some(_), Some(tree)) => start.join(tree),
+        let root = match (&named, super::program::named_work_tree(env, &start)) {
+            (_, Some(tree)) => tree,
             (Some(_), None) if !repository.is_bare() => natural
                 .filter(|top| super::program::contains(top, &start))
                 .unwrap_or_else(|| start.clone()),

@@ -194,9 +194,10 @@ impl GitProgram {
         }
         if let Some(git_dir) = &named {
             command.env("GIT_DIR", git_dir);
-            if let Some(tree) = env.var("GIT_WORK_TREE") {
-                command.env("GIT_WORK_TREE", tree);
-            }
+        }
+        let named_tree = named_work_tree(env, &start);
+        if let Some(tree) = &named_tree {
+            command.env("GIT_WORK_TREE", tree);
         }
         command.args([
             "rev-parse",
@@ -222,11 +223,9 @@ impl GitProgram {
                 .flatten()
         });
         let root = match found.top {
-            Some(top) if named.is_some() && env.var("GIT_WORK_TREE").is_none() && top == start => {
-                natural
-                    .filter(|natural| contains(natural, &start))
-                    .unwrap_or(top)
-            }
+            Some(top) if named.is_some() && named_tree.is_none() && top == start => natural
+                .filter(|natural| contains(natural, &start))
+                .unwrap_or(top),
             Some(top) => top,
             None if found.bare && linked_root(&git_dir).is_none() => {
                 return Err(RepositoryError::Bare { path: git_dir });
@@ -603,6 +602,14 @@ fn refused(start: &Path, named: bool, stderr: &[u8]) -> RepositoryError {
 /// Returns the git folder that the environment of the call names, when `start` is the folder of the call.
 pub(super) fn named_git_dir(env: &Env, start: &Path) -> Option<PathBuf> {
     let named = env.var("GIT_DIR")?;
+    let here = std::fs::canonicalize(&env.cwd).ok()?;
+    (here == start).then(|| start.join(named))
+}
+
+/// Returns the work tree that the environment of the call names, when `start` is the folder of the call. As in git it counts with
+/// `GIT_DIR` and without.
+pub(super) fn named_work_tree(env: &Env, start: &Path) -> Option<PathBuf> {
+    let named = env.var("GIT_WORK_TREE")?;
     let here = std::fs::canonicalize(&env.cwd).ok()?;
     (here == start).then(|| start.join(named))
 }

@@ -185,6 +185,43 @@ fn a_hooks_environment_names_the_place_and_only_for_the_folder_of_the_call() {
     }
 }
 
+/// As for git itself, which is asked beside it.
+#[test]
+fn a_work_tree_that_the_environment_names_alone_counts() {
+    let scratch = Scratch::new();
+    let root = scratch.repository("r", &[]);
+    let bare = scratch.top.join("bare.git");
+    git(&scratch.top, &["clone", "-q", "--bare", "r", "bare.git"]);
+    let other = scratch.repository("other", &[]);
+    let tree = scratch.top.join("tree");
+    fs::create_dir(&tree).unwrap();
+    for (cwd, named) in [
+        (&root, tree.as_os_str()),
+        (&root, OsStr::new("../tree")),
+        (&bare, tree.as_os_str()),
+    ] {
+        let mut env = Scratch::env_of(&scratch.top, &[("GIT_WORK_TREE", named)]);
+        env.cwd.clone_from(cwd);
+        let by_library = Libgit2::discover(&env, cwd).unwrap();
+        let by_program = GitProgram::find(&env).unwrap();
+        let by_program = by_program.discover(&env, cwd).unwrap();
+        assert_eq!(by_library.place(), by_program.place().unwrap());
+        assert_eq!(by_library.place().root, tree);
+        let judge = Command::new("git")
+            .args(["rev-parse", "--show-toplevel"])
+            .env("GIT_WORK_TREE", named)
+            .current_dir(cwd)
+            .output()
+            .unwrap();
+        assert_eq!(
+            String::from_utf8(judge.stdout).unwrap().trim_end(),
+            tree.to_str().unwrap()
+        );
+        // Only for the folder of the call.
+        assert_eq!(discover(&env, &other).unwrap().root, other);
+    }
+}
+
 #[test]
 fn what_is_no_work_tree_is_refused_by_its_kind() {
     let scratch = Scratch::new();
