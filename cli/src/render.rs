@@ -364,7 +364,7 @@ pub(crate) fn changed_line(changed: &Changed) -> String {
     format!(
         "{verb} {} {note}",
         cut(
-            &text::one_line(&changed.path, 4_096),
+            &text::path(&changed.path, 4_096),
             width().saturating_sub(COLUMN + 30).max(20)
         )
     )

@@ -19,6 +19,7 @@ use serde::Serialize;
 pub use claims::{Claim, ClaimFacts, ClaimKind, Standing, claims_in};
 
 use crate::agent::PlanItem;
+use crate::boundary::Boundary;
 use crate::evidence::Outcome;
 use crate::identity::{Note, OpenEffect};
 use crate::ids::{SessionRef, TaskId};
@@ -50,6 +51,8 @@ pub struct Handover {
     pub head: Option<String>,
     /// Where it was left, where that is not this work tree.
     pub left_in: Option<LeftIn>,
+    /// What the task may edit.
+    pub boundary: Boundary,
     /// The recorded status.
     pub status: Status,
     /// The verdict here and now; `None` where it could not be judged.

@@ -89,6 +89,34 @@ pub fn as_it_is(text: &str, most: usize) -> String {
     clean(text, most).replace(['\n', '\t'], " ")
 }
 
+/// Makes a path that [`crate::paths::text_of_path`] wrote fit to be shown on one line, so that no two paths look alike: what would
+/// be hidden is written `\xNN` as well, and a path with a blank at an end stands in quotes.
+///
+/// ```
+/// assert_eq!(takeup_core::text::path("a  b", 100), "a  b");
+/// assert_eq!(takeup_core::text::path(" a", 100), "\" a\"");
+/// assert_eq!(takeup_core::text::path("a\u{202e}b", 100), "a\\xe2\\x80\\xaeb");
+/// ```
+pub fn path(text: &str, most: usize) -> String {
+    use std::fmt::Write as _;
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_shown(c) && !matches!(c, '\n' | '\t') {
+            shown.push(c);
+            continue;
+        }
+        for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+            // Writing to a string cannot fail.
+            let _: std::fmt::Result = write!(shown, "\\x{byte:02x}");
+        }
+    }
+    let needs_quotes = |c: char| c.is_whitespace() || c == '"';
+    if shown.starts_with(needs_quotes) || shown.ends_with(needs_quotes) {
+        shown = format!("\"{shown}\"");
+    }
+    cut(shown, most)
+}
+
 /// Lets nothing through to a terminal but text and colours: of escape sequences only those that style text (SGR, ECMA-48
 /// section 8.3.117), no control character but newline and tab, nothing that turns the direction of text or hides in it.
 ///

@@ -46,7 +46,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         verify: args.verify,
     };
     let found = engine::inspect(&context.engine(), &request)?;
-    let mut text = page(&found, context, args.all || named);
+    let mut text = page(&found, context, args.all || named, "git");
     // The page of the whole place lists them by itself.
     let running = render::running(&found.background, context.now());
     if !running.is_empty() {
@@ -92,8 +92,8 @@ pub(crate) fn summary(found: &Inspection) -> String {
     parts.join(", ")
 }
 
-/// Shows what was found on one page.
-pub(crate) fn page(found: &Inspection, context: &Context, all: bool) -> String {
+/// Shows what was found on one page. `git` begins a command that means this place.
+pub(crate) fn page(found: &Inspection, context: &Context, all: bool, git: &str) -> String {
     let mut out = String::new();
     let spot = render::spot(
         found.repository.branch.as_deref(),
@@ -135,7 +135,13 @@ pub(crate) fn page(found: &Inspection, context: &Context, all: bool) -> String {
     if hidden > 0 {
         out.push_str(&format!(
             "\n{}\n",
-            paint(DIM, format!("{hidden} closed; --all shows them"))
+            paint(
+                DIM,
+                format!(
+                    "{}: {git} takeup inspect --all",
+                    text::count(hidden, "closed session", "closed sessions")
+                )
+            )
         ));
     }
     if found.candidates.is_empty() {
@@ -172,7 +178,7 @@ fn unused_now(found: &Inspection, context: &Context) -> Option<String> {
         .iter()
         .any(|place| place.root == found.repository.root)
         .then(|| {
-            "takeup was used in this folder, in another repository: its git folder is gone from here, and the records lie in it"
+            "takeup was used in this folder: its records were removed, or lie in another repository's git folder that is gone from here"
                 .to_owned()
         })
 }

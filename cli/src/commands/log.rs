@@ -12,7 +12,9 @@ use crate::reply::{Failure, Reply};
 
 /// Arguments of `log`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  git takeup log fix-login")]
+#[command(
+    after_help = "Of what a session left, the last record is told; the ones before gave way to it.\n\nExample:\n  git takeup log fix-login"
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     task: TaskArgs,

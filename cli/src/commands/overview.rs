@@ -6,8 +6,8 @@ use takeup_core::engine::{self, Engine, InspectRequest, Inspection, ReviewView};
 use takeup_core::env::Env;
 use takeup_core::error::Exit;
 use takeup_core::issue::Issue;
-use takeup_core::paths::path_of_text;
-use takeup_core::repository::{Folders, known_places};
+use takeup_core::paths::{path_of_text, shell_word_of_text, text_of_path};
+use takeup_core::repository::{Folders, discover, known_places};
 use takeup_core::text;
 
 use super::bg::{TaskData, damaged};
@@ -47,17 +47,54 @@ pub(crate) struct PlaceData {
     /// Records of background tasks that cannot be read: they may be of this work tree.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     background_issues: Vec<Issue>,
+    /// The top as a word of a command, where the caller is in another place.
+    #[serde(skip)]
+    outside: Option<String>,
+}
+
+impl PlaceData {
+    fn root(&self) -> String {
+        self.inspection.repository.root.clone()
+    }
+
+    /// Makes the proposed commands mean this place wherever they are typed.
+    fn told_from_outside(&mut self) {
+        let root = shell_word_of_text(&self.root());
+        self.outside = Some(root.clone());
+        for candidate in &mut self.inspection.candidates {
+            let command = &mut candidate.next.command;
+            let words = command
+                .as_deref()
+                .and_then(|line| line.strip_prefix("git "));
+            // One that begins with an option of git's names its place already.
+            if let Some(words) = words.filter(|words| !words.starts_with('-')) {
+                *command = Some(format!("git -C {root} {words}"));
+            }
+        }
+    }
+
+    /// Begins a command that means this place.
+    fn git(&self) -> String {
+        let outside = self.outside.as_ref();
+        outside.map_or_else(|| "git".to_owned(), |root| format!("git -C {root}"))
+    }
 }
 
 pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
     let mut gone = Vec::new();
     let (mut places, mut notes) = (Vec::new(), Vec::new());
     if args.all {
+        let here = discover(&context.env, &context.env.cwd).ok();
         let known = known_places(&context.env);
         for place in known.items {
             let root = path_of_text(&place.root).filter(|_| !place.gone);
             match root.map(|root| at(context, &context.env.at(root))) {
-                Some(Ok(place)) => places.push(place),
+                Some(Ok(mut place)) => {
+                    if here.as_ref().map(|here| text_of_path(&here.root)) != Some(place.root()) {
+                        place.told_from_outside();
+                    }
+                    places.push(place);
+                }
                 Some(Err(failure)) => {
                     let why = text::one_line(&failure.message, 300);
                     notes.push(format!("{} cannot be looked at: {why}", place.root));
@@ -109,7 +146,7 @@ fn what_became(root: &str) -> &'static str {
         return "is gone";
     };
     if root.join(".git").symlink_metadata().is_ok() {
-        "holds another repository now: the git folder with the records is gone from there"
+        "holds another repository now, or its records were removed; git takeup gc forgets the place"
     } else {
         "is no repository any more: the git folder with the records is gone from there"
     }
@@ -128,6 +165,7 @@ fn at(context: &Context, env: &Env) -> Result<PlaceData, Failure> {
         reviews,
         background,
         background_issues,
+        outside: None,
     })
 }
 
@@ -160,7 +198,7 @@ fn background(context: &Context, root: &str) -> (Vec<TaskData>, Vec<Issue>) {
 }
 
 fn page(place: &PlaceData, context: &Context) -> String {
-    let mut out = inspect::page(&place.inspection, context, false);
+    let mut out = inspect::page(&place.inspection, context, false, &place.git());
     for view in &place.reviews {
         let id = view.review.review_id.as_str();
         out.push_str(&format!(
@@ -168,7 +206,7 @@ fn page(place: &PlaceData, context: &Context) -> String {
             paint(YELLOW, "waits for a person:"),
             text::one_line(&view.review.title, 120),
             view.review.task_id,
-            paint(CYAN, format!("git takeup review show {id}"))
+            paint(CYAN, format!("{} takeup review show {id}", place.git()))
         ));
     }
     if !place.background.is_empty() || !place.background_issues.is_empty() {
@@ -187,7 +225,10 @@ fn page(place: &PlaceData, context: &Context) -> String {
     if !place.inspection.used && place.inspection.candidates.is_empty() {
         out.push_str(&format!(
             "{}\n",
-            paint(CYAN, "git takeup start 'what the work is'")
+            paint(
+                CYAN,
+                format!("{} takeup start 'what the work is'", place.git())
+            )
         ));
     }
     out

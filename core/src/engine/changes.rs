@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Engine;
 use crate::boundary::Boundary;
-use crate::fingerprint::{Deviation, DeviationKind, Reach, TreeRecord};
+use crate::fingerprint::{Deviation, DeviationKind, Reach, Submodule, TreeRecord};
 use crate::ids::{Oid, SessionRef};
 use crate::paths::{bytes_of_text, path_of_text};
 use crate::repository::{ChangedPath, CommitLine, Git, PathChange};
@@ -169,7 +169,7 @@ enum Held {
 
 impl Held {
     fn of_deviation(deviation: &Deviation) -> Self {
-        if deviation.mode.is_none() && deviation.kind != DeviationKind::Nested {
+        if deviation.mode.is_none() {
             return Self::Nothing;
         }
         Self::Entry(deviation.mode.clone(), deviation.oid.clone())
@@ -339,16 +339,18 @@ pub(super) fn between_most(
         ) else {
             continue;
         };
-        if was == is && !(nested && nested_differs) {
+        if was == is && !(nested && nested_differs && was != Held::Nothing) {
             continue;
         }
-        let verb = match new.get(name) {
-            // A repository that git does not track: HEAD does not have it.
-            Some(found) if !old.contains_key(name) && is_untracked_repository(found, there) => {
-                Verb::Added
-            }
-            _ => verb(&was, &is, old.get(name).copied(), new.get(name).copied()),
-        };
+        let mut verb = verb(&was, &is, old.get(name).copied(), new.get(name).copied());
+        // Committed in the repository it lies in: the HEAD that did not have it is another one now.
+        if verb == Verb::Deleted
+            && is == Held::AsHead
+            && inner_head(left, name) != inner_head(there, name)
+            && is_file(root, name)
+        {
+            verb = Verb::Modified;
+        }
         let place = match new.get(name) {
             Some(found) => match found.kind {
                 DeviationKind::Untracked => ChangedPlace::Untracked,
@@ -437,17 +439,14 @@ fn checkouts(
         .collect()
 }
 
-/// Tells whether a deviation is a whole repository inside that is no submodule, nor a part of one.
-fn is_untracked_repository(found: &Deviation, there: &TreeRecord) -> bool {
-    let is_inside = |known: &crate::fingerprint::Submodule| {
-        found
-            .path
-            .strip_prefix(&known.path)
+/// Returns the commit of the innermost repository inside in which a path lies; `None` where it lies in none that has one.
+fn inner_head<'a>(record: &'a TreeRecord, name: &str) -> Option<&'a Oid> {
+    let holds = |inner: &&Submodule| {
+        name.strip_prefix(&inner.path)
             .is_some_and(|rest| rest.starts_with('/'))
     };
-    found.kind == DeviationKind::Nested
-        && found.mode.as_deref() == Some("160000")
-        && !there.submodules.iter().any(is_inside)
+    let all = record.submodules.iter().filter(holds);
+    all.max_by_key(|inner| inner.path.len())?.head.as_ref()
 }
 
 /// Tells whether a linked work tree of the repository of `root` lies at a path, or lay there when it was made.
@@ -474,11 +473,7 @@ fn is_file(root: &Path, name: &str) -> bool {
 /// Says what happened to a path. Where one side is as HEAD has it, the deviation of the other side tells whether HEAD has
 /// it at all.
 fn verb(was: &Held, is: &Held, old: Option<&Deviation>, new: Option<&Deviation>) -> Verb {
-    let head_has = |deviation: Option<&Deviation>| {
-        deviation.is_some_and(|found| {
-            !matches!(found.kind, DeviationKind::Added | DeviationKind::Untracked)
-        })
-    };
+    let head_has = |deviation: Option<&Deviation>| deviation.is_some_and(Deviation::is_in_head);
     let existed = match was {
         Held::Nothing => false,
         Held::Entry(..) => true,

@@ -246,6 +246,9 @@ fn make(
         bytes
     } else {
         let is_as_head = !tree.deviations.iter().any(|found| found.path == path);
+        if is_as_head && changed.place == ChangedPlace::Nested && changed.verb != Verb::Added {
+            return none("it lies in another repository, whose git has what was left");
+        }
         is_as_head
             .then(|| of_head(repository, tree, &relative))
             .flatten()
@@ -275,10 +278,21 @@ fn make(
                     .to_buf()
                     .map(|buffer| String::from_utf8_lossy(&buffer).into_owned())
             });
+    let side = match changed.verb {
+        Verb::Added => Some((there, "new")),
+        Verb::Deleted => Some((tree, "deleted")),
+        Verb::Modified => None,
+    };
     match patch {
         Ok(text) => PathPatch {
             path: path.to_owned(),
-            patch: Some(with_modes(text, changed)),
+            patch: Some(match side {
+                Some((record, word)) => {
+                    let mode = mode_of(repository, record, path);
+                    of_one_side(&text, changed, word, mode.as_deref())
+                }
+                None => with_modes(text, changed),
+            }),
             why: None,
         },
         Err(error) => none(error.message()),
@@ -322,6 +336,16 @@ fn in_git_form(bytes: Vec<u8>, id: Option<git2::Oid>) -> Option<Vec<u8>> {
     is_it(&unix).then_some(unix)
 }
 
+/// Finds the mode of a path at a look, in octal; `None` where it was not there, or nothing is known.
+fn mode_of(repository: &git2::Repository, record: &TreeRecord, path: &str) -> Option<String> {
+    let mut deviations = record.deviations.iter();
+    if let Some(found) = deviations.find(|found| found.path == path) {
+        return found.mode.clone();
+    }
+    let entry = of_head(repository, record, &path_of_text(path)?)?;
+    Some(format!("{:06o}", entry.filemode()))
+}
+
 /// Names the modes of a change where what was left is as HEAD had it.
 fn add_modes(
     changed: &mut Changed,
@@ -329,24 +353,49 @@ fn add_modes(
     left: &TreeRecord,
     there: &TreeRecord,
 ) {
-    let known = |record: &TreeRecord| {
-        let mut deviations = record.deviations.iter();
-        deviations
-            .find(|found| found.path == changed.path)
-            .map(|found| found.mode.clone())
-    };
-    let path = path_of_text(&changed.path);
-    let mode = |record: &TreeRecord| match known(record) {
-        Some(mode) => mode,
-        None => of_head(repository, record, path.as_ref()?)
-            .map(|entry| format!("{:06o}", entry.filemode())),
-    };
     if changed.verb != Verb::Modified || changed.place == ChangedPlace::Nested {
         return;
     }
+    let mode = |record| mode_of(repository, record, &changed.path);
     if let Some(modes) = Modes::of(mode(left), mode(there)) {
         changed.modes = Some(modes);
     }
+}
+
+/// Says in a patch, as git does, that one side does not have the file, so that it is made or removed where the patch is
+/// applied. `word` is git's for it.
+fn of_one_side(patch: &str, changed: &Changed, word: &str, mode: Option<&str>) -> String {
+    let is_new = changed.verb == Verb::Added;
+    let (header, hunks) = match patch.find("\n@@") {
+        Some(end) => patch.split_at(end + 1),
+        None => (patch, ""),
+    };
+    // Of an empty file there is no patch yet.
+    let first = header.lines().next().map_or_else(
+        || format!("diff --git a/{0} b/{0}", changed.path),
+        ToOwned::to_owned,
+    );
+    let mut out = format!("{first}\n{word} file mode {}\n", mode.unwrap_or("100644"));
+    for line in header.lines().skip(1) {
+        let ids = line.strip_prefix("index ").and_then(|ids| {
+            let (old, new) = ids.split(' ').next()?.split_once("..")?;
+            let nothing = "0".repeat(old.len());
+            Some(if is_new {
+                format!("index {nothing}..{new}")
+            } else {
+                format!("index {old}..{nothing}")
+            })
+        });
+        let line = match ids {
+            Some(ids) => ids,
+            None if is_new && line.starts_with("--- ") => "--- /dev/null".to_owned(),
+            None if !is_new && line.starts_with("+++ ") => "+++ /dev/null".to_owned(),
+            None => line.to_owned(),
+        };
+        out.push_str(&line);
+        out.push('\n');
+    }
+    out + hunks
 }
 
 /// Says in a patch, as git does, that the mode changed.

@@ -154,6 +154,7 @@ fn collect(engine: &Engine<'_>, site: &Site, look: &Look, view: &TaskView) -> Ha
                 head: holder.left.as_ref().and_then(|left| left.head.clone()),
                 is_compared,
             }),
+        boundary: view.boundary.clone(),
         status: holder.map_or(Status::Active, |holder| holder.identity.status),
         judgement: holder.map(Candidate::judgement),
         asked: asked(site, view, &details),

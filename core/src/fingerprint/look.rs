@@ -237,6 +237,7 @@ fn add_loose(
             staged: false,
             mode: Some(mode.to_owned()),
             oid: None,
+            is_new: true,
         });
     }
     Ok(true)
@@ -328,6 +329,7 @@ fn finish(
                 staged: false,
                 mode: Some("160000".to_owned()),
                 oid: None,
+                is_new: true,
             });
         }
         if dirty || unborn || more {
@@ -341,6 +343,7 @@ fn finish(
                 scan.deviations.push(Deviation {
                     path: format!("{name}/{}", deviation.path),
                     kind: DeviationKind::Nested,
+                    is_new: !deviation.is_in_head(),
                     ..deviation
                 });
             }

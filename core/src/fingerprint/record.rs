@@ -104,6 +104,17 @@ pub struct Deviation {
     pub mode: Option<String>,
     /// The object id of the content in git's form; `None` when deleted.
     pub oid: Option<Oid>,
+    /// Of what is [`DeviationKind::Nested`]: whether it is new, so that no HEAD has it, neither that of the repository it lies in
+    /// nor the outer one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_new: bool,
+}
+
+impl Deviation {
+    /// Tells whether HEAD has the path.
+    pub fn is_in_head(&self) -> bool {
+        !self.is_new && !matches!(self.kind, DeviationKind::Added | DeviationKind::Untracked)
+    }
 }
 
 /// What differs at a path.

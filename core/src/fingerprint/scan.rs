@@ -101,6 +101,7 @@ impl Deviations {
             staged,
             mode: disk.as_ref().map(|leaf| format!("{:06o}", leaf.mode)),
             oid: disk.map(|leaf| leaf.oid),
+            is_new: kind == DeviationKind::Nested && !in_head,
         });
     }
 }

@@ -75,6 +75,12 @@ impl Pen<'_> {
         code(&self.plain(words, most))
     }
 
+    /// A path, in a code span.
+    fn path(&mut self, path: &str) -> String {
+        let masked = self.mask(path);
+        code(&text::path(&masked, PATH))
+    }
+
     /// A longer text.
     fn quote(&mut self, quoted: &str, most: usize) -> String {
         let clean = self.mask(&text::clean(quoted, LOOKED_AT));
@@ -111,7 +117,7 @@ pub(super) fn document(handover: &Handover, budget: usize, masker: &Masker) -> D
     let transcript = handover
         .transcript
         .as_ref()
-        .map(|path| format!("the full transcript: {}", pen.code(path, PATH)));
+        .map(|path| format!("the full transcript: {}", pen.path(path)));
     // What was left out is known only when the rest is chosen; where that makes the document too long, less is chosen.
     let mut room = budget;
     loop {
@@ -375,6 +381,15 @@ fn task(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Line> {
         Grade::Recorded,
         format!("title: {}", pen.code(&handover.title, TITLE)),
     )];
+    for (label, patterns) in [
+        ("may edit only", &handover.boundary.allowed),
+        ("must not touch", &handover.boundary.avoided),
+    ] {
+        if !patterns.is_empty() {
+            let patterns = pen.code(&patterns.join(" "), COMMAND);
+            lines.push(line(Grade::Recorded, format!("{label}: {patterns}")));
+        }
+    }
     if let Some(left) = &handover.left_in {
         let spot = spot(&left.root, left.branch.as_ref(), left.head.as_ref(), pen);
         lines.push(line(
@@ -415,7 +430,7 @@ fn task(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Line> {
 fn spot(root: &str, branch: Option<&String>, head: Option<&String>, pen: &mut Pen<'_>) -> String {
     format!(
         "{}, {}, {}",
-        pen.code(root, PATH),
+        pen.path(root),
         branch.map_or_else(
             || "no branch".to_owned(),
             |branch| format!("branch {}", pen.code(branch, NAME))
@@ -513,7 +528,7 @@ fn changes(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Line> {
             Grade::Observed,
             format!(
                 "{}: {}{outside}",
-                pen.code(&change.path, PATH),
+                pen.path(&change.path),
                 pen.words(&change.what, NAME)
             ),
         )

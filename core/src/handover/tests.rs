@@ -55,6 +55,11 @@ fn full() -> Handover {
         branch: Some("main".to_owned()),
         head: Some("1234567".to_owned()),
         left_in: None,
+        boundary: Boundary {
+            allowed: vec!["src/".to_owned()],
+            avoided: vec!["src/made/".to_owned()],
+            ..Boundary::default()
+        },
         status: Status::Dirty,
         judgement: Some(Judgement {
             verdict: Verdict::StaleTask,
@@ -363,6 +368,7 @@ fn the_budget_holds_and_what_is_left_out_is_said() {
 #[test]
 fn nothing_known_is_said_as_such() {
     let empty = Handover {
+        boundary: Boundary::default(),
         judgement: None,
         asked: Vec::new(),
         changes: Vec::new(),

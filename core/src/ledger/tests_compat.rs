@@ -59,6 +59,7 @@ fn recorded() -> Recorded {
                 staged: false,
                 mode: Some("100644".to_owned()),
                 oid: Some(oid()),
+                is_new: false,
             }],
             deviations_left_out: 3,
         },

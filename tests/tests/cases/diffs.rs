@@ -77,6 +77,45 @@ fn a_patch_compares_what_git_stores() {
     assert_eq!(changed, ["-two", "+2"], "{patch}");
 }
 
+/// Git undoes what a patch shows, and does it again.
+#[test]
+fn files_that_came_and_went_are_new_and_deleted_in_a_patch() {
+    let scratch = scratch();
+    scratch.write("gone", "gone\n");
+    scratch.write("emptied", "content\n");
+    scratch.write("was-empty", "");
+    left_with(&scratch);
+    scratch.write("new", "new\n");
+    scratch.write("new-empty", "");
+    scratch.write("emptied", "");
+    scratch.write("run.sh", "true\n");
+    let program = scratch.repo().join("run.sh");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for name in ["gone", "was-empty"] {
+        std::fs::remove_file(scratch.repo().join(name)).unwrap();
+    }
+    let diff = diff(&scratch);
+    let whole: String = ["emptied", "gone", "new", "new-empty", "run.sh", "was-empty"]
+        .map(|name| patch(&diff, name))
+        .concat();
+    let file = scratch.path().join("patch");
+    std::fs::write(&file, &whole).unwrap();
+    let there = tree_of(&scratch);
+    let file = file.to_str().unwrap();
+    scratch.git(&["apply", "-R", file]);
+    assert_eq!(scratch.git(&["status", "--porcelain"]), "", "{whole}");
+    scratch.git(&["apply", file]);
+    assert_eq!(tree_of(&scratch), there, "{whole}");
+}
+
+/// The tree that git would make of everything there.
+fn tree_of(scratch: &Scratch) -> String {
+    scratch.git(&["add", "-A"]);
+    let tree = scratch.git(&["write-tree"]);
+    scratch.git(&["reset", "-q"]);
+    tree
+}
+
 #[test]
 fn a_mode_that_changed_is_said() {
     let scratch = scratch();
@@ -102,6 +141,108 @@ fn a_mode_that_changed_is_said() {
         judge.contains("mode change 100644 => 100755 run.sh"),
         "{judge}"
     );
+}
+
+/// What happened to a path inside a submodule is said as git says it there.
+#[test]
+fn what_changed_in_a_submodule_is_named_as_its_own_git_does() {
+    let scratch = scratch();
+    scratch.git(&["init", "-q", "-b", "main", "../other"]);
+    let other = scratch.path().join("other");
+    for name in ["changed", "deleted", "kept", "lost"] {
+        std::fs::write(other.join(name), "one\n").unwrap();
+    }
+    scratch.git_in(&other, &["add", "-A"]);
+    scratch.git_in(&other, &["commit", "-q", "-m", "x"]);
+    let other = other.to_str().unwrap();
+    let allowed = "protocol.file.allow=always";
+    scratch.git(&["-c", allowed, "submodule", "--quiet", "add", other, "sub"]);
+    let sub = scratch.repo().join("sub");
+    scratch.write("sub/gone", "untracked\n");
+    scratch.write("sub/committed", "untracked\n");
+    std::fs::remove_file(sub.join("lost")).unwrap();
+    left_with(&scratch);
+    scratch.write("sub/changed", "two\n");
+    scratch.write("sub/new", "new\n");
+    scratch.write("sub/staged", "staged\n");
+    scratch.git_in(&sub, &["add", "staged"]);
+    std::fs::remove_file(sub.join("deleted")).unwrap();
+    std::fs::remove_file(sub.join("gone")).unwrap();
+    scratch.git(&["-C", "sub", "checkout", "-q", "--", "lost"]);
+
+    let verbs = |diff: &Value| -> Vec<(String, String)> {
+        let paths = diff["data"]["changes"]["paths"].as_array().unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        paths
+            .iter()
+            .map(|path| (text(&path["path"]), text(&path["verb"])))
+            .filter(|(path, _)| path.starts_with("sub/") && path != "sub/committed")
+            .collect()
+    };
+    let judge = scratch.git_in(&sub, &["status", "--porcelain", "-uall"]);
+    for said in [" M changed", " D deleted", "?? new", "A  staged"] {
+        assert!(judge.lines().any(|line| line == said), "{judge}");
+    }
+    let expected = [
+        ("sub/changed", "modified"),
+        ("sub/deleted", "deleted"),
+        ("sub/gone", "deleted"),
+        ("sub/lost", "added"),
+        ("sub/new", "added"),
+        ("sub/staged", "added"),
+    ];
+    let expected = expected.map(|(path, verb)| (path.to_owned(), verb.to_owned()));
+    assert_eq!(verbs(&diff(&scratch)), expected);
+
+    // What was untracked is in a commit of the submodule now: neither new nor gone.
+    scratch.git_in(&sub, &["add", "committed"]);
+    scratch.git_in(&sub, &["commit", "-q", "-m", "more"]);
+    let diff = diff(&scratch);
+    assert_eq!(path(&diff, "sub/committed")["verb"], "modified");
+    assert_eq!(path(&diff, "sub/committed")["place"], "restored");
+}
+
+/// Whoever goes on is bound by the boundary.
+#[test]
+fn a_hand_over_says_what_the_task_may_edit() {
+    let scratch = scratch();
+    let start = ["start", "bound", "--no-checks", "--allow", "src/"];
+    scratch
+        .takeup(&[&start[..], &["--avoid", "src/made/", "--session", "s1"]].concat())
+        .exits(0);
+    let document = scratch.takeup(&["handover", "bound"]).exits(0).stdout;
+    for said in ["may edit only: `src/`", "must not touch: `src/made/`"] {
+        assert!(document.contains(said), "{said}: {document}");
+    }
+}
+
+/// Names of which no two look alike on a page, nor in a hand-over.
+#[test]
+fn names_that_differ_look_different() {
+    let scratch = scratch();
+    left_with(&scratch);
+    let names = ["a b", "a  b", " a b", "a b ", "a\u{202e}b", "\"a\""];
+    for name in names {
+        scratch.write(name, "x\n");
+    }
+    let shown = [
+        "a b",
+        "a  b",
+        "\" a b\"",
+        "\"a b \"",
+        r"a\xe2\x80\xaeb",
+        "\"\"a\"\"",
+    ];
+    let page = scratch.takeup(&["diff", "t1"]).exits(1).stdout;
+    for shown in shown {
+        let line = format!("A {shown} (");
+        assert!(page.contains(&line), "{line:?}: {page}");
+    }
+    let document = scratch.takeup(&["handover", "t1"]).exits(0).stdout;
+    for shown in shown {
+        let span = format!("`{shown}`: added");
+        assert!(document.contains(&span), "{span:?}: {document}");
+    }
 }
 
 #[test]

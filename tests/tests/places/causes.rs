@@ -99,6 +99,59 @@ fn a_repository_that_took_the_place_of_another_is_said_to_be_one() {
     assert!(!page.contains("in another repository"), "{page}");
 }
 
+/// What is proposed for another place means that place, wherever it is typed.
+#[test]
+fn the_commands_of_every_place_at_once_name_their_place() {
+    let scratch = Scratch::new(PROGRAM);
+    let other = scratch.path().join("an other");
+    scratch.git_in(&scratch.path(), &["clone", "-q", "repo", "an other"]);
+    for place in [&scratch.repo(), &other] {
+        leave(&scratch, place, "t1", "s1");
+        let done = ["start", "done", "--session", "s2", "--no-checks"];
+        scratch.takeup_in(place, &done).exits(0);
+        let done = ["finish", "done", "--session", "s2"];
+        scratch.takeup_in(place, &done).exits(0);
+    }
+    let commands = |ran: &Value| -> Vec<String> {
+        let places = ran["data"]["places"].as_array().unwrap();
+        let left = places.iter().flat_map(|place| {
+            let candidates = place["inspection"]["candidates"].as_array().unwrap();
+            candidates
+                .iter()
+                .filter(|one| one["identity"]["sessionId"] != "s2")
+        });
+        left.map(|one| one["next"]["command"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let ran = scratch.takeup(&["--all", "--json"]).exits(0).json();
+    let resume = |words: &str| format!("{words} takeup resume t1 --from s1 --confirm");
+    let there = resume(&format!("git -C '{}'", other.display()));
+    let mut told = commands(&ran);
+    told.sort();
+    assert_eq!(told, [there.clone(), resume("git")]);
+    let page = scratch.takeup(&["--all"]).exits(0).stdout;
+    let closed = format!(
+        "1 closed session: git -C '{}' takeup inspect --all",
+        other.display()
+    );
+    assert!(words(&page).contains(&closed), "{page}");
+    assert!(
+        page.contains("1 closed session: git takeup inspect --all"),
+        "{page}"
+    );
+    // Typed elsewhere, it takes up the one that is meant.
+    let mut shell = std::process::Command::new("sh");
+    scratch.dress(&mut shell);
+    let typed = there + " --session s3";
+    let status = shell
+        .args(["-c", &typed])
+        .current_dir(scratch.home())
+        .status();
+    assert!(status.unwrap().success(), "{typed}");
+    let left = commands(&scratch.takeup(&["--all", "--json"]).exits(0).json());
+    assert!(left.contains(&resume("git")), "{left:?}");
+}
+
 #[test]
 fn a_tree_that_a_partial_clone_left_out_is_named_with_the_way_to_fetch_it() {
     let scratch = Scratch::new(PROGRAM);

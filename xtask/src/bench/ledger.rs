@@ -64,6 +64,7 @@ fn recorded(deviations: usize) -> anyhow::Result<Recorded> {
                     staged: false,
                     mode: Some("100644".to_owned()),
                     oid: Some(oid.clone()),
+                    is_new: false,
                 })
                 .collect(),
             deviations_left_out: 0,

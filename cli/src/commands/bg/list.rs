@@ -90,7 +90,11 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
         }
     }
     if tasks.is_empty() && of_agents.is_empty() {
-        human.push_str("no background tasks; start one with `git takeup bg run -- COMMAND`\n");
+        human.push_str(if args.running {
+            "no background task runs\n"
+        } else {
+            "no background tasks; start one with `git takeup bg run -- COMMAND`\n"
+        });
     }
     if tasks.len() > shown {
         human.push_str(&format!(

@@ -1,5 +1,5 @@
 //! What runs in the background for the task: it goes on while the task changes hands.
-use super::{COMMAND, Handover, Line, NAME, PATH, Pen, line};
+use super::{COMMAND, Handover, Line, NAME, Pen, line};
 use crate::handover::Grade;
 
 pub(super) fn lines(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Line> {
@@ -33,7 +33,7 @@ pub(super) fn lines(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Line> {
             Grade::Unknown,
             format!(
                 "the record of a background task cannot be read, it may be of this task: {}",
-                pen.code(path, PATH)
+                pen.path(path)
             ),
         )
     }));
