@@ -27,6 +27,7 @@ mod resume;
 mod review;
 mod running;
 mod select;
+mod settled;
 mod show;
 mod site;
 mod start;

@@ -19,11 +19,13 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Exit, Explain};
 use crate::time::Time;
 
+mod commit;
 pub mod fake;
 pub mod linux;
 mod liveness;
 mod session;
 
+pub use commit::{RunningCommit, commit_above, undisturbed};
 pub use liveness::liveness_of;
 pub use session::{ancestors, session_process};
 

@@ -13,6 +13,8 @@ mod changed;
 mod copies;
 #[path = "hooks/doctor.rs"]
 mod doctor;
+#[path = "hooks/half.rs"]
+mod half;
 #[path = "hooks/handing_on.rs"]
 mod handing_on;
 #[path = "hooks/histories.rs"]

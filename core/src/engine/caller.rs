@@ -146,17 +146,6 @@ impl Caller {
         }
     }
 
-    /// Returns the `git` command whose commit runs the hook that called us: git names the index that is being committed to
-    /// such hooks (githooks(5), `GIT_INDEX_FILE`), and nothing but git itself stands between it and them. The parent does
-    /// not count, since `git takeup` is called by git.
-    pub(super) fn commit_above(&self, engine: &Engine<'_>) -> Option<&ProcessIdentity> {
-        engine.env.var("GIT_INDEX_FILE")?;
-        self.ancestors
-            .iter()
-            .skip(2)
-            .find(|ancestor| ancestor.name.as_deref() == Some("git"))
-    }
-
     /// Returns the agent that calls; a person where none was named.
     pub(super) fn agent_or_person(&self) -> AgentId {
         self.agent.clone().unwrap_or_else(AgentId::person)

@@ -93,7 +93,7 @@ pub fn finish(engine: &Engine<'_>, request: &FinishRequest) -> Result<Closed, En
         &caller,
         request.which.task.as_deref(),
     )?;
-    let look = site.look(engine, true, false)?;
+    let look = site.settled_look(engine, &caller, true, false)?;
     let strayed = Strayed::of(
         &site,
         entry_of(&site.view, &identity.task_id)?,

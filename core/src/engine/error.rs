@@ -212,6 +212,14 @@ pub enum EngineError {
     /// The tree could not be seen whole.
     #[error("the tree could not be seen whole: {0}")]
     Incomplete(String),
+    /// A commit runs its hooks, so that the tree need not hold what was left in it.
+    #[error(
+        "a commit runs its hooks (git, pid {git}), and what is not staged may be put away meanwhile"
+    )]
+    CommitRuns {
+        /// The git command.
+        git: u32,
+    },
     /// A review was decided already.
     #[error("review {0} was decided already")]
     AlreadyDecided(String),
@@ -300,6 +308,7 @@ impl Explain for EngineError {
             Self::RecordsLost(_) => "records-lost",
             Self::NoPlan(_) => "no-plan",
             Self::Incomplete(_) => "look-incomplete",
+            Self::CommitRuns { .. } => "commit-runs",
             Self::AlreadyDecided(_) => "review-decided",
             Self::Damaged(_) => "ledger-damaged",
             Self::Usage(_) => "usage",
@@ -416,6 +425,7 @@ impl Explain for EngineError {
             Self::NotBegun(_) => "nothing was changed; mend the command and take the task up again",
             Self::Damaged(_) => "`git takeup doctor` says what can be done",
             Self::Incomplete(_) => "mend what cannot be read and look again",
+            Self::CommitRuns { .. } => "ask again when the commit is over",
             Self::NeedsConfirmation { .. }
             | Self::Id(_)
             | Self::AlreadyDecided(_)
@@ -454,6 +464,7 @@ impl Explain for EngineError {
             | Self::NoReview(_)
             | Self::HeldByOther { .. }
             | Self::HeldElsewhere(_) => Exit::Missing,
+            Self::CommitRuns { .. } => Exit::Busy,
             Self::Ambiguous(_) | Self::AmbiguousOwn(_) | Self::NeedsConfirmation { .. } => {
                 Exit::Confirm
             }
@@ -501,6 +512,7 @@ impl Explain for EngineError {
             Self::Ledger(error) => error.retryable(),
             Self::Fingerprint(error) => error.retryable(),
             Self::Agent(error) => error.retryable(),
+            Self::CommitRuns { .. } => true,
             _ => false,
         }
     }

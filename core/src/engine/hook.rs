@@ -85,10 +85,10 @@ fn record_event(
         said.kind,
         HookKind::TurnEnd { .. } | HookKind::SessionEnd { .. }
     );
-    let look = if looks {
-        Some(site.look(engine, true, false)?)
-    } else {
-        None
+    let look = match looks.then(|| site.settled_look(engine, &caller, true, false)) {
+        // While a commit runs its hooks, what was left stays as it was last seen.
+        None | Some(Err(EngineError::CommitRuns { .. })) => None,
+        Some(look) => Some(look?),
     };
     // A work tree that was added since: takeup is used in its repository, so it is here too.
     site.make_tokens(engine)?;
@@ -221,6 +221,7 @@ fn apply(
         argument: text::one_line(&engine.mask(argument), ARGUMENT),
         at: Some(at),
     };
+    let turn_end = |look| record(look, ProvenanceEvent::TurnEnd, at, &said.session);
     match &said.kind {
         HookKind::SessionStart => {
             session.closing = None;
@@ -253,13 +254,17 @@ fn apply(
         }
         HookKind::TurnEnd { .. } => {
             session.open_effects.clear();
-            session.latest =
-                look.map(|look| record(look, ProvenanceEvent::TurnEnd, at, &said.session));
+            if let Some(look) = look {
+                session.latest = Some(turn_end(look));
+            }
         }
         HookKind::SessionEnd { reason } => {
-            if session.open_effects.is_empty() {
-                session.latest =
-                    look.map(|look| record(look, ProvenanceEvent::TurnEnd, at, &said.session));
+            match look {
+                Some(look) if session.open_effects.is_empty() => {
+                    session.latest = Some(turn_end(look));
+                }
+                Some(_) => {}
+                None => note_after(session, "it ended while a commit ran its hooks".to_owned()),
             }
             session.closing = Some(Closing {
                 at,
@@ -269,17 +274,20 @@ fn apply(
             });
         }
         HookKind::Error { message } => {
-            if let Some(latest) = &mut session.latest {
-                latest.provenance.after = Some(format!(
-                    "it failed: {}",
-                    text::one_line(&engine.mask(message), ARGUMENT)
-                ));
-            }
+            let message = text::one_line(&engine.mask(message), ARGUMENT);
+            note_after(session, format!("it failed: {message}"));
         }
         HookKind::Compaction | HookKind::Ignored => {}
     }
     if caller.process_named || session.process.is_none() {
         session.process.clone_from(&caller.process);
+    }
+}
+
+/// Says what is known to have happened since the last record.
+fn note_after(session: &mut SessionRecord, what: String) {
+    if let Some(latest) = &mut session.latest {
+        latest.provenance.after = Some(what);
     }
 }
 

@@ -129,7 +129,7 @@ pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, Engine
     super::review::apply_decided(engine, &site, &caller)?;
     let view = site.ledger.read()?;
     let identity = select::own_one(&site, &view.state, &caller, which.task.as_deref())?.clone();
-    let look = site.look(engine, true, false)?;
+    let look = site.settled_look(engine, &caller, true, false)?;
     let strayed = Strayed::of(&site, entry_of(&view, &identity.task_id)?, &identity, &look);
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {

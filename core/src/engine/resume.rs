@@ -155,7 +155,7 @@ fn take_up(
         caller.session = None;
     }
     let keep = site.is_used() && request.confirm != Confirm::No;
-    let look = site.look(engine, keep, request.verify)?;
+    let look = site.settled_look(engine, &caller, keep, request.verify)?;
     let named = caller.session.is_some();
     let mut made_up = None;
     for _ in 0..TRIES {

@@ -188,7 +188,7 @@ pub fn request_review(engine: &Engine<'_>, request: &ReviewRequest) -> Result<Re
     }
     let site = Site::open_used(engine)?;
     let caller = Caller::of(engine, &request.which)?;
-    let look = site.look(engine, true, false)?;
+    let look = site.settled_look(engine, &caller, true, false)?;
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         let identity = select::own_one(&site, &view.state, &caller, request.which.task.as_deref())?;
@@ -395,7 +395,7 @@ pub fn decide(engine: &Engine<'_>, request: &DecideRequest) -> Result<Review, En
         };
     }
     if review.state == ReviewState::Pending {
-        let look = site.look(engine, true, false)?;
+        let look = site.settled_look(engine, &caller, true, false)?;
         record_decision(engine, &site, &caller, request, &review, &look)?;
     }
     apply_decided(engine, &site, &caller)?;

@@ -105,7 +105,7 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
         caller.session = Some(super::recorded::meant(&site.view.state, named));
     }
     let place = site.place_record()?;
-    let look = site.look(engine, true, false)?;
+    let look = site.settled_look(engine, &caller, true, false)?;
     let session_made_up = caller.session.is_none();
     if session_made_up {
         caller.session = Some(known_or_new(&site, &caller)?);
@@ -316,12 +316,10 @@ pub fn save(engine: &Engine<'_>, request: &SaveRequest) -> Result<Saved, EngineE
         }
         Err(error) => return Err(error),
     }
-    let deferred = caller.commit_above(engine).map(|git| {
-        format!("a commit runs its hooks (git, pid {}), and what is not staged may be put away meanwhile", git.pid)
-    });
-    let look = match deferred {
-        Some(_) => None,
-        None => Some(site.look(engine, true, false)?),
+    let (look, deferred) = match site.settled_look(engine, &caller, true, false) {
+        Ok(look) => (Some(look), None),
+        Err(error @ EngineError::CommitRuns { .. }) => (None, Some(error.to_string())),
+        Err(error) => return Err(error),
     };
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {

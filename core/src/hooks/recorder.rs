@@ -21,14 +21,14 @@ use crate::identity::{self, Identity, SessionRecord};
 use crate::ids::{SessionRef, WorktreeId};
 use crate::ledger::{Actor, Change, Ledger, State, TransactError, Transition};
 use crate::observation::Observation;
-use crate::process::{ProcessIdentity, Processes};
+use crate::process::{ProcessIdentity, Processes, ancestors, undisturbed};
 use crate::repository::{Place, clean_git_environment, tokens};
 use crate::status::{Event, Status, apply};
 use crate::time::Time;
 
 /// How long the end of the git command is waited for.
 const LONGEST_COMMAND: Duration = Duration::from_mins(10);
-/// How long the ledger's lock is waited for: nobody waits for us.
+/// How long the ledger's lock is waited for, and each hook of another commit: nobody waits for us.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often one recorder begins anew because hooks went on meanwhile.
 const ROUNDS: u32 = 100;
@@ -151,7 +151,8 @@ pub fn record_pending(
         let mut is_stuck = false;
         if waits(&ledger, &worktree)? {
             let one = record_once(means, place, &ledger, &worktree)?;
-            // What waits was seen after this look: the clock went back, and looking again would change nothing.
+            // What waits was seen after this look: the clock went back, and looking again would change nothing. Or other commits
+            // run their hooks, and what is seen next is looked at with it.
             is_stuck = one.observations == 0;
             done.observations += one.observations;
             done.identities += one.identities;
@@ -187,8 +188,14 @@ fn record_once(
     worktree: &WorktreeId,
 ) -> Result<Recorded, HookError> {
     let clock = means.clock;
-    let at = clock.now();
-    let tree = fingerprint::look(place, &means.options())?.record;
+    let chain = ancestors(means.processes, std::process::id()).unwrap_or_default();
+    let looked = undisturbed(means.processes, &place.root, &chain, PATIENCE, || {
+        let at = clock.now();
+        fingerprint::look(place, &means.options()).map(|look| (at, look.record))
+    })?;
+    let Ok((at, tree)) = looked else {
+        return Ok(Recorded::default());
+    };
     let written = ledger.transact(clock, PATIENCE, |view| {
         let settled = settle(&view.state, worktree, &tree, at, clock.now());
         let transition = (!settled.changes.is_empty()).then(|| Transition {
