@@ -148,6 +148,9 @@ pub struct SessionRecord {
     /// When its last turn or call began, where its hooks said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acted_at: Option<Time>,
+    /// Whether that was told after `latest` was: a clock may have gone back in between. Where it is not known, the times decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acted_after: Option<bool>,
     /// When it was last told which of its tasks others took up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told_at: Option<Time>,
@@ -175,6 +178,9 @@ pub struct Left {
     /// When its last turn or call there began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acted_at: Option<Time>,
+    /// Whether that was told after `latest` was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acted_after: Option<bool>,
     /// The last record there.
     pub updated_at: Time,
 }
@@ -187,14 +193,18 @@ impl Left {
         };
         let latest = self.latest.as_ref();
         latest.is_some_and(|latest| !is_clean(&latest.tree))
-            || acted_since(self.acted_at, latest).is_some()
+            || acted_since(self.acted_at, self.acted_after, latest).is_some()
     }
 }
 
 /// Returns when a turn or a call began, where that was after the last record.
-fn acted_since(acted_at: Option<Time>, latest: Option<&Recorded>) -> Option<Time> {
+fn acted_since(
+    acted_at: Option<Time>,
+    acted_after: Option<bool>,
+    latest: Option<&Recorded>,
+) -> Option<Time> {
     let recorded = latest.map(|latest| latest.provenance.at);
-    acted_at.filter(|at| Some(*at) > recorded)
+    acted_at.filter(|at| acted_after.unwrap_or(Some(*at) > recorded))
 }
 
 impl SessionRecord {
@@ -211,6 +221,7 @@ impl SessionRecord {
             place: before,
             latest: self.latest.take(),
             acted_at: self.acted_at.take(),
+            acted_after: self.acted_after.take(),
             updated_at: self.updated_at,
         };
         if let Some(at) = self
@@ -220,6 +231,7 @@ impl SessionRecord {
         {
             let back = self.left.remove(at);
             (self.latest, self.acted_at) = (back.latest, back.acted_at);
+            self.acted_after = back.acted_after;
         }
         if there.is_something() {
             self.left.push(there);
@@ -239,6 +251,7 @@ impl SessionRecord {
             place: left.place.clone(),
             latest: left.latest.clone(),
             acted_at: left.acted_at,
+            acted_after: left.acted_after,
             updated_at: left.updated_at,
             open_effects: Vec::new(),
             left: Vec::new(),
@@ -249,7 +262,20 @@ impl SessionRecord {
     /// Tells of a turn that began and of which no end was ever recorded: when its last sign was, the beginning of the turn or
     /// of a call in it. `None` where the session said that it ended.
     pub fn open_turn(&self) -> Option<Time> {
-        acted_since(self.acted_at, self.latest.as_ref()).filter(|_| self.closing.is_none())
+        acted_since(self.acted_at, self.acted_after, self.latest.as_ref())
+            .filter(|_| self.closing.is_none())
+    }
+
+    /// Records that a turn or a call began.
+    pub const fn note_act(&mut self, at: Time) {
+        self.acted_at = Some(at);
+        self.acted_after = Some(true);
+    }
+
+    /// Records what was there.
+    pub fn note_look(&mut self, recorded: Recorded) {
+        self.latest = Some(recorded);
+        self.acted_after = Some(false);
     }
 
     /// Lists every place it worked in.

@@ -247,7 +247,8 @@ impl<'a> Gatherer<'a> {
             open_effects: open_effects.len(),
             open_turn: self
                 .open_turn(view, &identity.session)
-                .filter(|at| Some(*at) > at_record),
+                .filter(|(at, recorded)| Some(*at) > at_record || *recorded >= at_record)
+                .map(|(at, _)| at),
         };
         let evidence = proofs(self.engine, entry, self.look);
         let mut candidate = self.candidate(
@@ -289,13 +290,16 @@ impl<'a> Gatherer<'a> {
         seen_here(self.site, record).or(Some(Cow::Borrowed(record)))
     }
 
-    /// Tells of a turn of another session, here, that was going on when it was last heard of.
-    fn open_turn(&self, view: &View, session: &SessionRef) -> Option<Time> {
+    /// Tells of a turn of another session, here, that was going on when it was last heard of, and when the record is of that its
+    /// hooks made before.
+    fn open_turn(&self, view: &View, session: &SessionRef) -> Option<(Time, Option<Time>)> {
         let own = self.caller.session.as_ref() == Some(session);
         let record = view.state.session(session).filter(|_| !own)?;
+        let recorded = record.latest.as_ref().map(|latest| latest.provenance.at);
         record
             .open_turn()
             .filter(|_| self.site.is_here(&record.place))
+            .map(|at| (at, recorded))
     }
 
     /// Tells whether the calling session goes on with what it holds: it runs in the process that was there when it recorded
@@ -363,7 +367,7 @@ impl<'a> Gatherer<'a> {
             review: None,
             liveness,
             open_effects: session.open_effects.len(),
-            open_turn: self.open_turn(view, &session.session),
+            open_turn: self.open_turn(view, &session.session).map(|(at, _)| at),
         };
         let title = session
             .title

@@ -104,6 +104,7 @@ fn record_event(
             closing: None,
             open_effects: Vec::new(),
             acted_at: None,
+            acted_after: None,
             told_at: None,
             prompt: None,
             left: Vec::new(),
@@ -229,7 +230,7 @@ fn apply(
         }
         HookKind::TurnStart { prompt } => {
             session.closing = None;
-            session.acted_at = Some(at);
+            session.note_act(at);
             session.told_at = Some(at);
             if session.prompt.is_none() {
                 session.prompt = prompt
@@ -238,7 +239,7 @@ fn apply(
             }
         }
         HookKind::ToolStart { tool, argument } => {
-            session.acted_at = Some(at);
+            session.note_act(at);
             session.open_effects.push(effect(tool, argument));
             let beyond = session.open_effects.len().saturating_sub(EFFECTS);
             session.open_effects.drain(..beyond);
@@ -255,13 +256,13 @@ fn apply(
         HookKind::TurnEnd { .. } => {
             session.open_effects.clear();
             if let Some(look) = look {
-                session.latest = Some(turn_end(look));
+                session.note_look(turn_end(look));
             }
         }
         HookKind::SessionEnd { reason } => {
             match look {
                 Some(look) if session.open_effects.is_empty() => {
-                    session.latest = Some(turn_end(look));
+                    session.note_look(turn_end(look));
                 }
                 Some(_) => {}
                 None => note_after(session, "it ended while a commit ran its hooks".to_owned()),

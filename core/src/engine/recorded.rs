@@ -199,6 +199,7 @@ fn holders(state: &State) -> Vec<SessionRecord> {
         closing: identity.closing.clone(),
         open_effects: identity.open_effects.clone(),
         acted_at: None,
+        acted_after: None,
         told_at: None,
         prompt: Some(title.to_owned()),
         left: Vec::new(),

@@ -17,7 +17,7 @@ use super::{HookError, Means};
 use crate::env::Env;
 use crate::files::FileError;
 use crate::fingerprint::{self, Provenance, ProvenanceEvent, TreeRecord};
-use crate::identity::{self, Identity, SessionRecord};
+use crate::identity::{self, Identity};
 use crate::ids::{SessionRef, WorktreeId};
 use crate::ledger::{Actor, Change, Ledger, State, TransactError, Transition};
 use crate::observation::Observation;
@@ -286,12 +286,11 @@ pub(super) fn settle(
         && session.closing.is_none()
         && is_older(session.latest.as_ref(), at)
     {
+        let mut session = session.clone();
+        session.note_look(recorded);
+        session.updated_at = now;
         settled.changes.push(Change::Session {
-            session: Box::new(SessionRecord {
-                latest: Some(recorded),
-                updated_at: now,
-                ..session.clone()
-            }),
+            session: Box::new(session),
         });
     }
     settled

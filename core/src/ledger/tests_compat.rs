@@ -242,6 +242,7 @@ fn history() -> Vec<Transition> {
         closing: Some(closing()),
         open_effects: open_effects(),
         acted_at: None,
+        acted_after: None,
         told_at: None,
         prompt: Some("go on".to_owned()),
         left: Vec::new(),

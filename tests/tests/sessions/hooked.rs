@@ -1,5 +1,6 @@
 //! Sessions that the hooks of their agents told of.
 mod told;
+mod turns;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
