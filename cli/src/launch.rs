@@ -2,11 +2,14 @@
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+use takeup_core::background::MARK;
 use takeup_core::engine::EngineError;
 use takeup_core::evidence::Outcome;
 use takeup_core::ids::SessionRef;
+use takeup_core::process::{self, ProcessIdentity, Processes};
 
 use crate::watch::{self, PassedOn};
 
@@ -20,6 +23,8 @@ pub(crate) struct Launched {
     child: Child,
     passed_on: PassedOn,
     ended: Option<ExitStatus>,
+    session: SessionRef,
+    started: Option<u64>,
 }
 
 /// Why a command did not come to life, and the exit status that says so.
@@ -53,6 +58,7 @@ impl Launched {
             .env("TAKEUP_AGENT", session.agent.as_str())
             .spawn()
             .map_err(|error| failed(watch::why_not(program, &error)))?;
+        let started = process::system().start_ticks(child.id());
         let ended = watch::wait(&mut child, &passed_on, Some(ALIVE_AFTER))
             .map_err(|error| failed(error.to_string()))?;
         match ended {
@@ -74,6 +80,8 @@ impl Launched {
                 child,
                 passed_on,
                 ended,
+                session: session.clone(),
+                started,
             }),
         }
     }
@@ -99,19 +107,54 @@ impl Launched {
         Ok(watch::code_of(&outcome))
     }
 
-    /// Ends the command, gently first: another session was faster.
+    /// Ends the command and what it started, gently first: another session was faster.
     pub(crate) fn end(mut self) {
-        if self.ended.is_some() {
-            return;
+        let processes = process::system();
+        let deadline = Instant::now() + ENDS_IN;
+        let asked = self.members(&processes);
+        // What has ended in this moment is not signalled, and need not be.
+        for process in &asked {
+            let _sent = processes.signal(process, Signal::TERM);
         }
-        let pid = rustix::process::Pid::from_child(&self.child);
-        // It may have ended in this moment; then there is nothing to do.
-        let _sent = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        let ended = watch::wait(&mut self.child, &[], Some(ENDS_IN));
-        if !matches!(ended, Ok(Some(_))) {
-            let _killed = self.child.kill();
+        for process in &asked {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let _ended = processes.wait_end(process, left);
+        }
+        for process in &self.members(&processes) {
+            let _killed = processes.signal(process, Signal::KILL);
+        }
+        if self.ended.is_none() {
             let _ended = self.child.wait();
         }
+    }
+
+    /// Lists the command, what descends from it, and what carries its session's mark: something may have left whoever started
+    /// it. Background tasks that were started from inside go on.
+    fn members(&self, processes: &dyn Processes) -> Vec<ProcessIdentity> {
+        let mut members = Vec::new();
+        if self.ended.is_none() {
+            members.extend(processes.identify(self.child.id()).ok().flatten());
+            members.extend(processes.descendants(self.child.id()).unwrap_or_default());
+        }
+        let is_marked = |process: &ProcessIdentity| {
+            let says = |name: &str, value: &str| {
+                processes
+                    .variable(process.pid, name)
+                    .is_some_and(|said| said == value)
+            };
+            self.started
+                .is_some_and(|started| process.start_ticks >= started)
+                && says("TAKEUP_SESSION", self.session.id.as_str())
+                && says("TAKEUP_AGENT", self.session.agent.as_str())
+        };
+        let everyone = processes.everyone().unwrap_or_default().into_iter();
+        for process in everyone.filter(is_marked) {
+            if members.iter().all(|known| !known.is(&process)) {
+                members.push(process);
+            }
+        }
+        members.retain(|process| processes.variable(process.pid, MARK).is_none());
+        members
     }
 }
 
