@@ -34,7 +34,7 @@ struct Draft {
     newest: bool,
     /// What one of its lines is called, and where all of them are found.
     what: &'static str,
-    found: &'static str,
+    found: String,
 }
 
 /// Cleans, masks and cuts words of others, and counts the masks.
@@ -243,7 +243,8 @@ fn left_out(drafts: &[Draft], counts: &[usize], transcript: Option<&str>) -> Vec
 }
 
 fn drafts(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Draft> {
-    let draft = |id, title, rank, lines, what, found| Draft {
+    let task_id = &handover.task_id;
+    let draft = |id, title, rank, lines, what, found: String| Draft {
         id,
         title,
         rank,
@@ -266,7 +267,7 @@ fn drafts(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Draft> {
                 .map(|claim| claim_line(claim, pen))
                 .collect(),
             "contradicted claims",
-            "git takeup handover --budget 100000",
+            format!("git takeup handover {task_id} --budget 100000"),
         ),
         draft(
             "task",
@@ -274,7 +275,7 @@ fn drafts(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Draft> {
             0,
             task(handover, pen),
             "facts",
-            "git takeup show",
+            format!("git takeup show {task_id}"),
         ),
         draft(
             "verdict",
@@ -282,7 +283,7 @@ fn drafts(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Draft> {
             2,
             verdict(handover, pen),
             "reasons",
-            "git takeup inspect",
+            "git takeup inspect".to_owned(),
         ),
         Draft {
             newest: true,
@@ -292,7 +293,7 @@ fn drafts(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Draft> {
                 6,
                 asked(handover, pen),
                 "prompts",
-                "git takeup sessions",
+                "git takeup sessions".to_owned(),
             )
         },
         draft(
@@ -301,7 +302,7 @@ fn drafts(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Draft> {
             3,
             reviews(handover, pen),
             "reviews",
-            "git takeup review list",
+            "git takeup review list".to_owned(),
         ),
         draft(
             "checks",
@@ -309,7 +310,7 @@ fn drafts(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Draft> {
             4,
             checks::lines(handover, pen),
             "checks",
-            "git takeup plan list",
+            format!("git takeup plan list --task {task_id}"),
         ),
         draft(
             "running",
@@ -317,7 +318,7 @@ fn drafts(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Draft> {
             4,
             running::lines(handover, pen),
             "background tasks",
-            "git takeup bg list",
+            "git takeup bg list".to_owned(),
         ),
         draft(
             "effects",
@@ -325,7 +326,7 @@ fn drafts(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Draft> {
             5,
             effects(handover, pen),
             "unfinished calls",
-            "git takeup show",
+            format!("git takeup show {task_id}"),
         ),
         draft(
             "changes",
@@ -333,7 +334,7 @@ fn drafts(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Draft> {
             7,
             changes(handover, pen),
             "changes",
-            "git takeup diff --stat",
+            format!("git takeup diff {task_id} --stat"),
         ),
         Draft {
             newest: true,
@@ -343,7 +344,7 @@ fn drafts(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Draft> {
                 8,
                 notes(handover, pen),
                 "notes",
-                "git takeup show",
+                format!("git takeup show {task_id}"),
             )
         },
         draft(
@@ -352,7 +353,7 @@ fn drafts(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Draft> {
             10,
             todos(handover, pen),
             "items of the plan",
-            "git takeup sessions",
+            "git takeup sessions".to_owned(),
         ),
         draft(
             "claims",
@@ -360,7 +361,7 @@ fn drafts(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Draft> {
             11,
             other.iter().map(|claim| claim_line(claim, pen)).collect(),
             "claims",
-            "git takeup sessions",
+            "git takeup sessions".to_owned(),
         ),
         Draft {
             newest: true,
@@ -370,7 +371,7 @@ fn drafts(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Draft> {
                 9,
                 sessions_of(handover, pen),
                 "sessions",
-                "git takeup log",
+                format!("git takeup log {task_id}"),
             )
         },
     ]

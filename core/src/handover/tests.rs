@@ -349,7 +349,7 @@ fn the_budget_holds_and_what_is_left_out_is_said() {
         let more = 5_001 - changes;
         assert!(
             markdown.contains(&format!(
-                "changes: {more} of 5001; see `git takeup diff --stat`"
+                "changes: {more} of 5001; see `git takeup diff fix-login --stat`"
             )),
             "{markdown}"
         );
