@@ -74,15 +74,23 @@ pub(crate) fn receive(env: &Env, place: &Place, parcel: &Parcel) -> Result<Recei
         std::thread::sleep(Duration::from_millis(20));
     };
     let said = said(output);
-    // It ends with 0 even where it refuses a message, so what it says counts as well.
-    if !status.success() || said.contains("Missing key") || said.contains("Error") {
-        return Err(AgentError::Other(format!(
-            "`opencode import` failed: {}",
-            text::one_line(&said, 300)
-        )));
-    }
     let session = SessionId::new(ids.session.as_str())
         .map_err(|error| AgentError::Other(error.to_string()))?;
+    // It ends with 0 also where it took nothing, or refuses a message: it has to say that it took this very session, or the
+    // session be there.
+    let is_taken = || {
+        let is_said = said.contains(&format!("Imported session: {session}"));
+        is_said || store::holds(env, &session)
+    };
+    if !status.success() || said.contains("Missing key") || said.contains("Error") || !is_taken() {
+        let said = match text::one_line(&said, 300) {
+            said if said.is_empty() => "it said nothing".to_owned(),
+            said => said,
+        };
+        return Err(AgentError::Other(format!(
+            "`opencode import` did not take the session: {said}"
+        )));
+    }
     let command = ["opencode", "--session", session.as_str()]
         .into_iter()
         .map(OsString::from)
@@ -257,7 +265,8 @@ mod tests {
         std::fs::write(
             bin.join("opencode"),
             format!(
-                "#!/bin/sh\npwd > '{}'\nprintf '%s\\n' \"$@\" >> '{}'\ncp \"$2\" '{}'\n",
+                "#!/bin/sh\npwd > '{}'\nprintf '%s\\n' \"$@\" >> '{}'\ncp \"$2\" '{}'\n\
+                 id=$(grep -o 'ses_[0-9A-Za-z]*' \"$2\" | head -n 1)\necho \"Imported session: $id\"\n",
                 arguments.display(),
                 arguments.display(),
                 copy.display()

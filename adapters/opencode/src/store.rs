@@ -231,6 +231,21 @@ pub(crate) fn these(
         .collect()
 }
 
+/// Tells whether a session is in the store. What cannot be read is not.
+pub(crate) fn holds(env: &Env, id: &SessionId) -> bool {
+    let ids = HashSet::from([id.to_string()]);
+    let wanted = Wanted {
+        which: Which::These(&ids),
+        limit: 0,
+        messages: 1,
+    };
+    rows(env, &wanted)
+        .0
+        .items
+        .iter()
+        .any(|row| row.id == id.as_str())
+}
+
 /// Returns provider and name of the model that was used last, in any session.
 pub(crate) fn last_model(env: &Env) -> Option<(String, String)> {
     let homes = Homes::of(env)?;

@@ -127,3 +127,69 @@ fn a_document_in_the_work_tree_is_said_to_be_new_content() {
         .stdout;
     assert!(text.contains("new content of the work tree"), "{text}");
 }
+
+#[test]
+fn what_is_left_out_is_found_by_the_commands_that_are_named() {
+    let scratch = started();
+    // Another task, so that one has to be named.
+    scratch
+        .takeup(&["start", "t2", "--session", "s2", "--no-checks"])
+        .exits(0);
+    for number in 0..30 {
+        let note = format!("{number} {}", "word ".repeat(300));
+        scratch
+            .takeup(&["note", &note, "--task", "t1", "--session", "s1"])
+            .exits(0);
+    }
+    for number in 0..300 {
+        scratch.write(&format!("new/file-{number}"), "x\n");
+    }
+    let document = scratch
+        .takeup(&["handover", "t1", "--budget", "2000"])
+        .exits(0)
+        .stdout;
+    let left_out = document.split("## Left out").nth(1).unwrap();
+    let commands: Vec<&str> = left_out
+        .lines()
+        .filter_map(|line| line.split('`').nth(1))
+        .collect();
+    assert!(
+        ["git takeup diff t1 --stat", "git takeup show t1"]
+            .iter()
+            .all(|command| commands.contains(command)),
+        "{left_out}"
+    );
+    for command in commands {
+        let words: Vec<&str> = command.split(' ').skip(2).collect();
+        // A stale task and a difference are said by exit status 1.
+        let ran = scratch.takeup(&words);
+        assert!(ran.code < 2, "{command}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn what_opencode_does_not_say_that_it_took_is_not_handed_over() {
+    let scratch = started();
+    scratch.write(".git/info/exclude", "opencode.json\n");
+    scratch.write("opencode.json", "{\"model\": \"mock/mock-1\"}");
+    for says in [
+        "Failed to read session data",
+        "error: database is locked",
+        "Imported session: ses_other",
+        "",
+    ] {
+        scratch.put_program("opencode", &format!("#!/bin/sh\necho '{says}'\n"));
+        let ran = scratch.takeup(&["handover", "t1", "--to", "opencode"]);
+        assert_eq!(ran.code, 1, "{says}: {}", ran.stdout);
+        assert!(ran.stderr.contains(says), "{}", ran.stderr);
+        let log = scratch.takeup(&["log", "t1"]).exits(0).stdout;
+        assert!(!log.contains("handed over"), "{says}: {log}");
+    }
+    scratch.put_program(
+        "opencode",
+        "#!/bin/sh\necho \"Imported session: $(grep -o 'ses_[0-9A-Za-z]*' \"$2\" | head -n 1)\"\n",
+    );
+    scratch
+        .takeup(&["handover", "t1", "--to", "opencode"])
+        .exits(0);
+}

@@ -312,7 +312,11 @@ fn a_hand_over_is_read_back_from_opencode() {
     let given = scratch.path().join("given.json");
     scratch.put_program(
         "opencode",
-        &format!("#!/bin/sh\ncp \"$2\" '{}'\n", given.display()),
+        &format!(
+            "#!/bin/sh\ncp \"$2\" '{}'\n\
+             echo \"Imported session: $(grep -o 'ses_[0-9A-Za-z]*' \"$2\" | head -n 1)\"\n",
+            given.display()
+        ),
     );
     let config = scratch.home().join(".config/opencode/opencode.json");
     std::fs::create_dir_all(config.parent().unwrap()).unwrap();
