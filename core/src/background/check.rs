@@ -65,6 +65,9 @@ impl CheckEnd {
     /// Returns the digest of what came from a stream; `None` where not all of it is kept.
     pub fn digest(&self, stream: Stream) -> Option<Digest> {
         use sha2::{Digest as _, Sha256};
+        if self.record.output_lost > 0 {
+            return None;
+        }
         let store = Store::at(paths::path_of_text(&self.folder)?);
         let bytes = raw_stream(&store, &self.record.id, self.record.output_cap, stream)?;
         Some(Digest {

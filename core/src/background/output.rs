@@ -161,7 +161,7 @@ impl Writer {
                 self.shorten()?;
             }
             self.mark(stream, now)?;
-            self.file.write_all(piece)?;
+            crate::fault::write_all("task-output", &mut self.file, piece)?;
             self.len = self.len.saturating_add(piece.len() as u64);
             bytes = rest;
         }

@@ -225,3 +225,56 @@ fn what_another_pid_namespace_holds_is_neither_over_nor_cleaned_away_nor_stopped
     desk.bg(&["stop", &id]).exits(0);
     assert!(!super::kit::runs(&command));
 }
+
+#[test]
+fn what_a_full_disk_did_not_take_is_said_to_be_missing() {
+    let desk = Desk::new();
+    let gate = desk.gate();
+    let script = format!(
+        "until test -e {0}.1; do sleep 0.02; done; echo one; until test -e {0}.2; do sleep 0.02; done; echo two",
+        gate.display()
+    );
+    let open = |number: u8| {
+        drop(std::fs::File::create(format!("{}.{number}", gate.display())).unwrap());
+    };
+    let id = desk.start_short_of("task-output:before", &script);
+    desk.fill();
+    open(1);
+    until("it is lost", || {
+        let shown = desk.bg(&["show", &id, "--json"]).exits(0).json();
+        let mut events = shown["data"]["events"].as_array().unwrap().iter();
+        events.any(|event| event["kind"] == "output_lost")
+    });
+    desk.make_room();
+    open(2);
+    assert_eq!(desk.end(&id)["outputLostBytes"], json!(4));
+    let shown = desk.bg(&["output", &id]).exits(0);
+    assert_eq!(shown.stdout, "two\n");
+    for said in [
+        shown.stderr,
+        desk.bg(&["tail", &id]).exits(0).stderr,
+        desk.bg(&["tail", "-f", &id]).exits(0).stderr,
+        desk.bg(&["wait", &id]).exits(0).stdout,
+    ] {
+        assert!(
+            said.contains("4 bytes of its output could not be written"),
+            "{said}"
+        );
+    }
+    let data = desk.bg(&["output", &id, "--json"]).exits(0).json();
+    assert_eq!(data["data"]["lostBytes"], 4);
+}
+
+#[test]
+fn an_output_that_is_gone_is_no_empty_one() {
+    let desk = Desk::new();
+    let id = desk.sh("echo one");
+    desk.end(&id);
+    std::fs::remove_file(desk.file(&id, ".output")).unwrap();
+    for word in ["output", "tail"] {
+        let said = desk.bg(&[word, &id]).exits(4).stderr;
+        assert!(said.contains("not there any more"), "{said}");
+    }
+    let shown = desk.bg(&["show", &id]).exits(0).stdout;
+    assert!(shown.contains("not there:"), "{shown}");
+}

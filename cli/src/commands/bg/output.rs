@@ -2,14 +2,17 @@
 use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::Serialize;
-use takeup_core::background::{Record, Shown, Store, Stream, look, read_output, tail_output};
+use takeup_core::background::{
+    Record, Shown, State, Store, Stream, look, read_output, tail_output,
+};
 use takeup_core::error::Exit;
 use takeup_core::ids::BackgroundId;
 use takeup_core::process;
 
+use super::view::lost;
 use super::{find, follow, store};
 use crate::context::Context;
-use crate::printer;
+use crate::printer::{self, YELLOW, paint};
 use crate::reply::{Failure, Reply};
 
 /// The most that one JSON document holds.
@@ -65,6 +68,8 @@ pub(crate) struct OutputData {
     printed_bytes: u64,
     /// How many of them are not kept any more.
     left_out_bytes: u64,
+    /// How many more could not be written (a full disk); where in the text they are missing is not known.
+    lost_bytes: u64,
     /// There is more than this.
     truncated: bool,
     /// The task is over.
@@ -81,14 +86,32 @@ fn record_of(text: &str, store: &Store, context: &Context) -> Result<(Record, bo
             "its output goes where it went before it was taken under watch",
         ));
     }
+    let path = store.output_path(&id);
+    let is_gone = std::fs::symlink_metadata(&path)
+        .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+    if is_gone && !matches!(record.state, State::Starting) {
+        return Err(Failure::new(
+            "no-output",
+            Exit::Missing,
+            format!("its output is not there any more: {}", path.display()),
+        ));
+    }
     let over = record.state.is_over();
     Ok((record, over))
+}
+
+/// Says that something is missing in what is shown, beside it.
+fn warn(lost_bytes: u64) {
+    if let Some(lost) = lost(lost_bytes) {
+        printer::err(&format!("{} {lost}\n", paint(YELLOW, "warning:")));
+    }
 }
 
 fn reply(record: Record, over: bool, shown: Shown, context: &Context) -> Reply {
     if !context.json {
         // As it is, and quietly gone when the reader is.
         drop(printer::out_raw(shown.text.as_bytes()));
+        warn(record.output_lost);
         return Reply::silent(Exit::Done);
     }
     let summary = format!("{} bytes were printed", shown.printed);
@@ -99,6 +122,7 @@ fn reply(record: Record, over: bool, shown: Shown, context: &Context) -> Reply {
         text: shown.text,
         printed_bytes: shown.printed,
         left_out_bytes: shown.left_out,
+        lost_bytes: record.output_lost,
         truncated: shown.truncated,
         over,
     };
@@ -129,6 +153,11 @@ pub(super) fn tail(args: &TailArgs, context: &Context) -> Result<Reply, Failure>
     let (record, over) = record_of(&args.task, &store, context)?;
     if args.follow {
         follow::follow(&store, &record, Some(args.lines), context, &mut || false)?;
+        warn(
+            look(&store, &record.id, &process::system())?
+                .record
+                .output_lost,
+        );
         return Ok(Reply::silent(Exit::Done));
     }
     let shown = tail_output(

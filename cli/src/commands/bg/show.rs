@@ -144,9 +144,14 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
             ),
         );
     }
+    let is_there = task.adopted || std::path::Path::new(&task.output_file).exists();
     add(
         "output",
-        format!("{} in {}", bytes(task.output_bytes), task.output_file),
+        if is_there {
+            format!("{} in {}", bytes(task.output_bytes), task.output_file)
+        } else {
+            format!("not there: {}", task.output_file)
+        },
     );
     for event in &events {
         let message = event.message.as_deref().unwrap_or_default();

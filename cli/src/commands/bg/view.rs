@@ -76,6 +76,17 @@ pub(crate) struct TaskData {
     pub output_file: String,
     /// The size of that file.
     pub output_bytes: u64,
+    /// How many bytes that were printed could not be written (a full disk), so that they are not in it.
+    pub output_lost_bytes: u64,
+}
+
+/// Says that bytes which were printed are not kept; `None` where none are missing.
+pub(super) fn lost(count: u64) -> Option<String> {
+    (count > 0).then(|| {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let bytes = text::count(count, "byte", "bytes");
+        format!("{bytes} of its output could not be written")
+    })
 }
 
 /// Says that a record cannot be read, on one line.
@@ -131,6 +142,7 @@ impl TaskData {
             },
             trouble: record.state.trouble(),
             limits: limits(&record),
+            output_lost_bytes: record.output_lost,
             output_bytes: output.metadata().map_or(0, |meta| meta.len()),
             output_file: output.to_string_lossy().into_owned(),
             id: record.id,
@@ -240,6 +252,9 @@ impl TaskData {
                 "; evidence not recorded: {}",
                 text::one_line(why, 300)
             ));
+        }
+        if let Some(lost) = lost(self.output_lost_bytes) {
+            line.push_str(&format!("; {lost}"));
         }
         if let Watch::Unknown { why } = &self.watch {
             line.push_str(&format!(
