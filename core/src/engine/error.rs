@@ -406,8 +406,10 @@ impl Explain for EngineError {
                 ));
             }
             Self::NotBack(not_back) => return Some(not_back.way_out()),
-            Self::BoundaryUnknown { .. } => {
-                "commit what belongs to the task, or let git ignore what is no work, and look again"
+            Self::BoundaryUnknown { task_id, .. } => {
+                return Some(format!(
+                    "commit what belongs to the task, or let git ignore what is no work, and look again; where git no longer has what was there when the session began, that will not help: give the task up (`git takeup abandon {task_id}`) and start it anew"
+                ));
             }
             Self::EffectsUnknown { task_id, .. } => {
                 return Some(format!(

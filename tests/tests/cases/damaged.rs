@@ -150,3 +150,31 @@ fn what_cannot_be_read_is_left_alone_and_the_remedy_is_not_called_done() {
     let answer = scratch.takeup(&["inspect", "--json"]).exits(0).json();
     assert_eq!(answer["summary"], "5 resume-verification");
 }
+
+#[test]
+fn a_boundary_that_git_can_compare_no_more_leaves_a_way_out() {
+    let scratch = scratch();
+    let start = ["start", "t1", "--session", "s1", "--no-checks"];
+    scratch
+        .takeup(&[&start[..], &["--allow", "b.txt"]].concat())
+        .exits(0);
+    scratch.write("b.txt", "b\n");
+    scratch.git(&["add", "-A"]);
+    scratch.git(&["commit", "-q", "--amend", "-m", "another first"]);
+    scratch.git(&["reflog", "expire", "--expire=now", "--all"]);
+    scratch.git(&["gc", "-q", "--prune=now"]);
+    let refused = scratch
+        .takeup(&["finish", "t1", "--session", "s1", "--json"])
+        .exits(1);
+    fails_with(&refused, "boundary-unknown");
+    let hint = refused.json()["error"]["hint"].as_str().unwrap().to_owned();
+    assert!(hint.contains("`git takeup abandon t1`"), "{hint}");
+    scratch
+        .takeup(&["abandon", "t1", "--session", "s1"])
+        .exits(0);
+    let again = [&start[..], &["--allow", "b.txt"]].concat();
+    scratch.takeup(&again).exits(0);
+    scratch.write("b.txt", "c\n");
+    let of = ["finish", "t1-2", "--session", "s1"];
+    scratch.takeup(&of).exits(0);
+}
