@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 pub use form::{in_form_of, without_mark};
 pub use registry::{
-    Done, IntegrationError, LONGEST, before, damaged, install, planned_removal, uninstall, way_out,
+    Done, IntegrationError, LONGEST, before, damaged, install, is_others, planned_removal,
+    uninstall, way_out,
 };
 
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,8 @@ pub struct EditPlan {
     pub edits: Vec<Edit>,
     /// What a person has to do or know besides.
     pub notes: Vec<String>,
+    /// Files of ours that an installation wants and that are there as it wants them: another one may have put them there.
+    pub present: Vec<PathBuf>,
     /// Folders of ours that a removal takes away where its edits leave them empty, the outermost first.
     pub folders: Vec<PathBuf>,
     /// Files of ours that stay as they are, since somebody edited them after they were installed.

@@ -132,6 +132,28 @@ impl Present {
     }
 }
 
+/// What a file held before something of takeup was put into it, as far as that is known.
+#[derive(Debug)]
+pub(crate) struct Former(Option<Value>);
+
+impl Former {
+    pub(crate) fn of(env: &Env, agent: &AgentId, scope: &Scope, path: &Path) -> Self {
+        let bytes = before(env, agent, scope, path);
+        let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+        Self(text.and_then(|text| parse_to_serde_value(without_mark(&text), &options()).ok()))
+    }
+
+    /// Tells whether an empty object or list of its owner stood at a path.
+    pub(crate) fn held_empty(&self, path: &[&str]) -> bool {
+        let top = self.0.as_ref();
+        let held = top.and_then(|top| path.iter().try_fold(top, |value, name| value.get(name)));
+        held.is_some_and(|held| {
+            held.as_object().is_some_and(serde_json::Map::is_empty)
+                || held.as_array().is_some_and(Vec::is_empty)
+        })
+    }
+}
+
 /// Joins a path below a project's folder; fails where a link stands on the way.
 fn below(root: &Path, path: &Path) -> Result<PathBuf, AgentError> {
     let mut joined = root.to_path_buf();

@@ -22,7 +22,7 @@ use takeup_core::ids::AgentId;
 use takeup_core::integration::{EditPlan, IntegrationState, PROGRAM, Scope, unreachable};
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
-use crate::json::{Present, all, object, once, value_of};
+use crate::json::{Former, Present, all, object, once, value_of};
 use crate::programs::is_gone;
 use target::{Form, Target, target};
 
@@ -266,7 +266,8 @@ pub fn mcp_entry_removal(client: &str, env: &Env, scope: &Scope) -> Result<EditP
         file.edited(|top| {
             let mut path = target.path.to_vec();
             path.push(NAME);
-            take(top, &path);
+            let former = Former::of(env, &McpEntries::agent(), scope, &file.path);
+            take(top, &[], &path, &former);
             Ok(())
         })?
     };
@@ -279,19 +280,20 @@ pub fn mcp_entry_removal(client: &str, env: &Env, scope: &Scope) -> Result<EditP
     Ok(plan)
 }
 
-/// Takes our entry out, and what it stood in as far as that is empty then.
-fn take(top: &CstObject, path: &[&str]) {
+/// Takes our entry out, and what it stood in as far as that is empty then and its owner did not have it so.
+fn take(top: &CstObject, above: &[&str], path: &[&str], former: &Former) {
     let Some((name, rest)) = path.split_first() else {
         return;
     };
+    let here = [above, &[*name]].concat();
     for property in all(top, name) {
         if rest.is_empty() {
             if Entry::of_json(&property).is_ours() {
                 property.remove();
             }
         } else if let Some(inner) = property.object_value() {
-            take(&inner, rest);
-            if inner.properties().is_empty() {
+            take(&inner, &here, rest, former);
+            if inner.properties().is_empty() && !former.held_empty(&here) {
                 property.remove();
             }
         }

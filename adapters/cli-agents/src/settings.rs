@@ -8,7 +8,7 @@ use takeup_core::ids::AgentId;
 use takeup_core::integration::{EditPlan, IntegrationState, PROGRAM, Scope, unreachable};
 
 use crate::clients::{Call, Client, Shape};
-use crate::json::{Present, all, list, object};
+use crate::json::{Former, Present, all, list, object};
 use crate::programs::is_gone_for_shell;
 
 /// How long a client waits for one of our hooks, in seconds. Ours end sooner by themselves.
@@ -61,10 +61,11 @@ pub(crate) fn uninstall(
     };
     let mut left = Vec::new();
     let mut is_empty = false;
+    let former = Former::of(env, agent, scope, &file.path);
     let after = file.edited(|top| {
         let is_any = calls(client, top).iter().any(|(_, call)| is_ours(call));
         if is_any {
-            take_all(client, top);
+            take_all(client, top, &former);
         }
         left = calls(client, top);
         // A file that held nothing but our hooks was made for them.
@@ -265,7 +266,8 @@ fn put(client: &Client, event: &str, groups: &CstArray) {
     });
 }
 
-fn take_all(client: &Client, top: &CstObject) {
+/// Takes our hooks out, and what is empty then, as far as its owner did not have it so.
+fn take_all(client: &Client, top: &CstObject, former: &Former) {
     for property in all(top, "hooks") {
         let Some(hooks) = property.object_value() else {
             continue;
@@ -280,11 +282,11 @@ fn take_all(client: &Client, top: &CstObject) {
                 }
             }
             tidy(&groups);
-            if groups.elements().is_empty() {
+            if groups.elements().is_empty() && !former.held_empty(&["hooks", &name]) {
                 event.remove();
             }
         }
-        if hooks.properties().is_empty() {
+        if hooks.properties().is_empty() && !former.held_empty(&["hooks"]) {
             property.remove();
         }
     }

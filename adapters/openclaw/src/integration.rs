@@ -11,17 +11,19 @@
 use std::path::Path;
 
 use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
+use jsonc_parser::parse_to_serde_value;
+use serde_json::Value;
 use takeup_core::agent::AgentError;
 use takeup_core::env::Env;
 use takeup_core::files::{own, read_bounded};
 use takeup_core::ids::AgentId;
-use takeup_core::integration::{Edit, EditPlan, IntegrationState, Scope};
+use takeup_core::integration::{Edit, EditPlan, IntegrationState, Scope, before, is_others};
 use takeup_core::issue::{Issue, IssueKind};
 use takeup_core::repository::find_program;
 
 use crate::home::{CONFIG_LIMIT, Home, json5};
 use crate::skills;
-use crate::{ID, NAME, version_of};
+use crate::{ID, NAME, agent_id, version_of};
 
 /// The id of the plugin.
 const PLUGIN: &str = "takeup";
@@ -122,7 +124,7 @@ pub(crate) fn install(env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> 
                 let path = Path::new(teller.other().folder()).join(name);
                 take(&home.state, &path, &mut plan)?;
             }
-            configure(&home, Some(teller), &mut plan)?;
+            configure(&home, Some(teller), None, &mut plan)?;
             if !plan.edits.is_empty() {
                 plan.notes
                     .push("restart the gateway: `openclaw gateway restart`".to_owned());
@@ -139,7 +141,9 @@ pub(crate) fn uninstall(env: &Env, scope: &Scope) -> Result<EditPlan, AgentError
         Scope::Project { root } => skills::take(root, Path::new(PROJECT_SKILLS), &mut plan)?,
         Scope::User => {
             let home = installed(env)?;
-            configure(&home, None, &mut plan)?;
+            let former = before(env, &agent_id(), scope, &home.config);
+            let former = former.and_then(|bytes| String::from_utf8(bytes).ok());
+            configure(&home, None, former.as_deref(), &mut plan)?;
             skills::take(&home.state, Path::new("skills/takeup"), &mut plan)?;
             for teller in [Teller::Plugin, Teller::Hook] {
                 for (name, _) in teller.files() {
@@ -168,13 +172,14 @@ pub(crate) fn without_edited(
 
 /// Looks at what is installed.
 pub(crate) fn state(env: &Env, scope: &Scope) -> IntegrationState {
+    let is_others = |path: &Path| is_others(env, &agent_id(), scope, path);
     match scope {
-        Scope::Project { root } => skills::state_of(root, Path::new(PROJECT_SKILLS)),
+        Scope::Project { root } => skills::state_of(root, Path::new(PROJECT_SKILLS), &is_others),
         Scope::User => {
             let Some(home) = Home::of(env) else {
                 return IntegrationState::Absent;
             };
-            let skill = skills::state_of(&home.state, Path::new("skills/takeup"));
+            let skill = skills::state_of(&home.state, Path::new("skills/takeup"), &is_others);
             let plan = match install(env, scope) {
                 Ok(plan) => plan,
                 Err(AgentError::NotInstalled { .. }) => return IntegrationState::Absent,
@@ -272,8 +277,14 @@ fn is_ours(path: &Path, content: &[u8]) -> bool {
     text.contains(MARK) || is_data && text.contains("\"takeup\"")
 }
 
-/// Adds the edit of OpenClaw's configuration: to load what tells, or with `None` to load nothing of ours.
-fn configure(home: &Home, teller: Option<Teller>, plan: &mut EditPlan) -> Result<(), AgentError> {
+/// Adds the edit of OpenClaw's configuration: to load what tells, or with `None` to load nothing of ours. `former` is what it
+/// held before ours came in, as far as that is known.
+fn configure(
+    home: &Home,
+    teller: Option<Teller>,
+    former: Option<&str>,
+    plan: &mut EditPlan,
+) -> Result<(), AgentError> {
     let folder = home.state.join(Teller::Plugin.folder());
     let Some(before) = read_bounded(&home.config, CONFIG_LIMIT).map_err(AgentError::Damaged)?
     else {
@@ -292,7 +303,7 @@ fn configure(home: &Home, teller: Option<Teller>, plan: &mut EditPlan) -> Result
     let corrupt = |why: String| Issue::new(&home.config, IssueKind::Corrupt, why);
     let after = String::from_utf8(before.clone())
         .map_err(|error| corrupt(error.to_string()))
-        .and_then(|text| edit(&text, teller, &folder).map_err(corrupt));
+        .and_then(|text| edit(&text, teller, former, &folder).map_err(corrupt));
     match after {
         Ok(after) if after.as_bytes() == before.as_slice() => Ok(()),
         Ok(after) => {
@@ -321,7 +332,12 @@ fn configure(home: &Home, teller: Option<Teller>, plan: &mut EditPlan) -> Result
 }
 
 /// Changes the configuration's text.
-fn edit(text: &str, teller: Option<Teller>, folder: &Path) -> Result<String, String> {
+fn edit(
+    text: &str,
+    teller: Option<Teller>,
+    former: Option<&str>,
+    folder: &Path,
+) -> Result<String, String> {
     let root = CstRootNode::parse(text, &json5()).map_err(|error| error.to_string())?;
     let top = match root.value() {
         Some(value) => value.as_object().ok_or("it is no object")?,
@@ -336,11 +352,11 @@ fn edit(text: &str, teller: Option<Teller>, folder: &Path) -> Result<String, Str
     match teller {
         Some(Teller::Plugin) => load(&top, path)?,
         Some(Teller::Hook) => {
-            unload(&top, path);
+            unload(&top, path, former);
             hook(&top)?;
         }
         None => {
-            unload(&top, path);
+            unload(&top, path, former);
             unhook(&top);
         }
     }
@@ -384,11 +400,9 @@ fn not_loaded(home: &Home, teller: Teller) -> Option<String> {
             ));
         }
     };
-    let says = |path: &str, flag: bool| {
-        config.pointer(path).and_then(serde_json::Value::as_bool) == Some(flag)
-    };
+    let says = |path: &str, flag: bool| config.pointer(path).and_then(Value::as_bool) == Some(flag);
     let holds = |path: &str, text: &str| {
-        let list = config.pointer(path).and_then(serde_json::Value::as_array);
+        let list = config.pointer(path).and_then(Value::as_array);
         list.map(|list| list.iter().any(|one| one.as_str() == Some(text)))
     };
     let folder = home.state.join(Teller::Plugin.folder());
@@ -461,31 +475,45 @@ fn load(top: &CstObject, path: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn unload(top: &CstObject, path: &str) {
+/// Takes ours out, and what is empty then, as far as its owner did not have it so.
+fn unload(top: &CstObject, path: &str, former: Option<&str>) {
+    let former = former.and_then(|text| parse_to_serde_value::<Value>(text, &json5()).ok());
+    let was_empty = |pointer: &str| {
+        let held = former.as_ref().and_then(|former| former.pointer(pointer));
+        held.is_some_and(|held| {
+            held.as_object().is_some_and(serde_json::Map::is_empty)
+                || held.as_array().is_some_and(Vec::is_empty)
+        })
+    };
     let Some(plugins) = top.object_value("plugins") else {
         return;
     };
-    if let Some(load) = plugins.object_value("load") {
-        if let Some(paths) = load.array_value("paths") {
-            remove_text(&paths, path);
-            if paths.elements().is_empty() {
-                remove(&load, "paths");
-            }
+    // Where nothing of ours is, nothing that is empty was made for it.
+    let mut is_any = false;
+    if let Some(load) = plugins.object_value("load")
+        && let Some(paths) = load.array_value("paths")
+        && remove_text(&paths, path)
+    {
+        is_any = true;
+        if paths.elements().is_empty() && !was_empty("/plugins/load/paths") {
+            remove(&load, "paths");
         }
-        if load.properties().is_empty() {
+        if load.properties().is_empty() && !was_empty("/plugins/load") {
             remove(&plugins, "load");
         }
     }
     if let Some(allow) = plugins.array_value("allow") {
         remove_text(&allow, PLUGIN);
     }
-    if let Some(entries) = plugins.object_value("entries") {
-        remove(&entries, PLUGIN);
-        if entries.properties().is_empty() {
+    if let Some(entries) = plugins.object_value("entries")
+        && remove(&entries, PLUGIN)
+    {
+        is_any = true;
+        if entries.properties().is_empty() && !was_empty("/plugins/entries") {
             remove(&plugins, "entries");
         }
     }
-    if plugins.properties().is_empty() {
+    if is_any && plugins.properties().is_empty() && !was_empty("/plugins") {
         remove(top, "plugins");
     }
 }
@@ -519,18 +547,26 @@ fn unhook(top: &CstObject) {
     }
 }
 
-fn remove(object: &CstObject, name: &str) {
-    if let Some(property) = object.get(name) {
+/// Removes a property; tells whether it was there.
+fn remove(object: &CstObject, name: &str) -> bool {
+    let property = object.get(name);
+    let is_there = property.is_some();
+    if let Some(property) = property {
         property.remove();
     }
+    is_there
 }
 
-fn remove_text(array: &jsonc_parser::cst::CstArray, text: &str) {
+/// Removes a text from a list; tells whether it was there.
+fn remove_text(array: &jsonc_parser::cst::CstArray, text: &str) -> bool {
+    let mut is_there = false;
     for element in array.elements() {
         if is_text(&element, text) {
             element.remove();
+            is_there = true;
         }
     }
+    is_there
 }
 
 fn is_text(node: &CstNode, text: &str) -> bool {

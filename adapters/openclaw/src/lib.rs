@@ -62,6 +62,15 @@ pub(crate) const NAME: &str = "OpenClaw";
 /// The variable our plugin puts into every command the agent runs.
 pub(crate) const SESSION_VARIABLE: &str = "TAKEUP_OPENCLAW_SESSION";
 
+/// The agent's id.
+#[expect(
+    clippy::expect_used,
+    reason = "the constant is a slug; a test says so too"
+)]
+pub(crate) fn agent_id() -> AgentId {
+    AgentId::new(ID).expect("a slug")
+}
+
 /// The version the rungs were run against.
 const RUN_AGAINST: Option<&str> = Some("2026.9.6");
 
@@ -97,11 +106,7 @@ impl fmt::Debug for OpenClaw {
 
 impl Agent for OpenClaw {
     fn id(&self) -> AgentId {
-        #[expect(
-            clippy::expect_used,
-            reason = "the constant is a slug; a test says so too"
-        )]
-        AgentId::new(ID).expect("a slug")
+        agent_id()
     }
 
     fn name(&self) -> &'static str {

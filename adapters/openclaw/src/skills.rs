@@ -8,7 +8,7 @@ use takeup_core::agent::{Agent, AgentError, Detection};
 use takeup_core::env::Env;
 use takeup_core::files::read_bounded;
 use takeup_core::ids::AgentId;
-use takeup_core::integration::{Edit, EditPlan, IntegrationState, Scope};
+use takeup_core::integration::{Edit, EditPlan, IntegrationState, Scope, is_others};
 use takeup_core::issue::{Issue, IssueKind};
 
 /// The skill's name, and that of its folder.
@@ -269,7 +269,10 @@ impl Agent for Skills {
     }
 
     fn integration(&self, env: &Env, scope: &Scope) -> IntegrationState {
-        Self::root(env, scope).map_or(IntegrationState::Absent, |root| state(&root, scope))
+        let is_others = |path: &Path| is_others(env, &self.id(), scope, path);
+        Self::root(env, scope).map_or(IntegrationState::Absent, |root| {
+            state(&root, scope, &is_others)
+        })
     }
 }
 
@@ -291,12 +294,12 @@ pub fn unplan(root: &Path, scope: &Scope) -> Result<EditPlan, AgentError> {
     Ok(plan)
 }
 
-/// Looks at the two copies.
-pub fn state(root: &Path, scope: &Scope) -> IntegrationState {
+/// Looks at the two copies. `is_others` tells which files were put there by another installation alone.
+pub fn state(root: &Path, scope: &Scope, is_others: &dyn Fn(&Path) -> bool) -> IntegrationState {
     let places = places(root, scope);
     let states: Vec<IntegrationState> = places
         .iter()
-        .map(|(root, folder)| state_of(root, folder))
+        .map(|(root, folder)| state_of(root, folder, is_others))
         .collect();
     if states
         .iter()
@@ -364,7 +367,9 @@ pub(crate) fn put(root: &Path, folder: &Path, plan: &mut EditPlan) -> Result<(),
                 "{} is there and is not takeup's; it is left: move it away and install again",
                 path.display()
             ));
-        } else if before.as_deref() != Some(after.0.as_slice()) {
+        } else if before.as_deref() == Some(after.0.as_slice()) {
+            plan.present.push(path);
+        } else {
             plan.edits.push(Edit {
                 path,
                 before,
@@ -397,8 +402,12 @@ pub(crate) fn take(root: &Path, folder: &Path, plan: &mut EditPlan) -> Result<()
     Ok(())
 }
 
-/// Looks at the skill in `root/folder`.
-pub(crate) fn state_of(root: &Path, folder: &Path) -> IntegrationState {
+/// Looks at the skill in `root/folder`; one that another installation put there is that one's.
+pub(crate) fn state_of(
+    root: &Path,
+    folder: &Path,
+    is_others: &dyn Fn(&Path) -> bool,
+) -> IntegrationState {
     let files = match present(root, folder) {
         Ok(files) => files,
         Err(error) => {
@@ -407,7 +416,8 @@ pub(crate) fn state_of(root: &Path, folder: &Path) -> IntegrationState {
             };
         }
     };
-    if files.iter().all(|(_, _, before)| before.is_none()) {
+    let is_absent = files.iter().all(|(_, _, before)| before.is_none());
+    if is_absent || files.first().is_some_and(|(path, _, _)| is_others(path)) {
         return IntegrationState::Absent;
     }
     let other = files

@@ -189,17 +189,14 @@ fn change(
     install: bool,
 ) -> Result<Reply, Failure> {
     if dry_run {
-        let edits = if install {
-            plan.edits.clone()
+        let EditPlan { edits, notes, .. } = if install {
+            plan.clone()
         } else {
             integration::planned_removal(&context.env, &agent.id(), scope, plan)?
         };
         let shown: String = edits.iter().map(show).collect();
         let changed = edits.into_iter().map(|edit| edit.path).collect();
-        let done = Done {
-            changed,
-            notes: plan.notes.clone(),
-        };
+        let done = Done { changed, notes };
         return Ok(report(agent, scope, done, true, context, shown));
     }
     let new: Vec<&PathBuf> = plan

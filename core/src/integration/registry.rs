@@ -2,12 +2,16 @@
 //!
 //! What was there is kept in the user's state folder, one folder an installation: `manifest.json` and the old contents. An
 //! uninstall puts a file back as it was if nobody touched it since; where somebody did, only our own part is taken out, by
-//! the plan of the adapter.
+//! the plan of the adapter. Where several installations are in one file, their records are kept in step with each other, so
+//! that the last to go puts back what was there before the first.
+mod others;
+
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use self::others::Others;
 use super::{Edit, EditPlan, Scope};
 use crate::env::Env;
 use crate::error::{Exit, Explain};
@@ -101,6 +105,13 @@ struct Manifest {
     folders: Vec<String>,
 }
 
+impl Manifest {
+    /// Returns what is known of a file.
+    fn of(&self, name: &str) -> Option<&Kept> {
+        self.files.iter().find(|kept| kept.path == name)
+    }
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     /// The file, as [`text_of_path`].
@@ -109,11 +120,18 @@ struct Kept {
     before: Option<String>,
     /// The permission bits that were there.
     mode: u32,
-    /// SHA-256 of what was put there.
+    /// SHA-256 of what the file held when something of takeup was put in or taken out last, as far as nobody else wrote into it.
     after: Option<String>,
-    /// What was there is what was there before another installation, which is taken out by now: it is not put back whole.
+    /// Other installations came or went since in a way that what was there cannot be put back whole.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     inherited: bool,
+}
+
+impl Kept {
+    /// Tells whether this is a file that holds what it held when something of takeup changed it last.
+    fn is_at(&self, name: &str, there: Option<&str>) -> bool {
+        self.path == name && self.after.as_deref() == there
+    }
 }
 
 /// Applies a plan and remembers what was there. A plan without edits changes nothing.
@@ -125,10 +143,15 @@ pub fn install(
 ) -> Result<Done, IntegrationError> {
     let folder = folder(env, agent, scope)?;
     let mut manifest = read(&folder)?;
+    let mut others = Others::beside(&folder)?;
     let mut done = Done {
         changed: Vec::new(),
         notes: plan.notes.clone(),
     };
+    if others.join(&folder, &mut manifest, &plan.present)? {
+        files::make_private_folder(&folder)?;
+        write(&folder, &manifest)?;
+    }
     for edit in plan.edits.iter().filter(|edit| edit.before != edit.after) {
         let there = current(&edit.path)?;
         if there != edit.before {
@@ -140,31 +163,34 @@ pub fn install(
             .folders
             .extend(missing.iter().map(|missing| text_of_path(missing)));
         let name = text_of_path(&edit.path);
+        let old = there.as_deref().map(digest);
+        let new = edit.after.as_deref().map(digest);
+        let mine = manifest.files.iter_mut().find(|kept| kept.path == name);
+        let is_last = mine.as_ref().is_some_and(|kept| kept.after == old);
         // What was there before the first of our edits is what is put back, unless somebody else wrote in between.
-        let ours = |kept: &Kept| kept.path == name && kept.after == there.as_deref().map(digest);
-        if !manifest.files.iter().any(ours) {
-            manifest.files.retain(|kept| kept.path != name);
-            let before = match &there {
-                Some(bytes) => {
-                    let file = format!("{}.before", digest(name.as_bytes()));
-                    files::write_atomic(&folder.join(&file), bytes, 0o600)?;
-                    Some(file)
-                }
-                None => None,
-            };
-            manifest.files.push(Kept {
-                path: name.clone(),
-                before,
-                mode: mode_of(&edit.path),
-                after: None,
-                inherited: false,
-            });
-        }
-        for kept in manifest.files.iter_mut().filter(|kept| kept.path == name) {
-            kept.after = edit.after.as_deref().map(digest);
-        }
+        let is_ours = match mine {
+            Some(kept) if is_last => {
+                kept.after.clone_from(&new);
+                true
+            }
+            Some(_) if others.is_known(&name, old.as_deref()) => true,
+            Some(_) | None => {
+                manifest.files.retain(|kept| kept.path != name);
+                manifest.files.push(Kept {
+                    path: name.clone(),
+                    before: keep(&folder, &name, there.as_deref())?,
+                    mode: mode_of(&edit.path),
+                    after: new.clone(),
+                    inherited: false,
+                });
+                false
+            }
+        };
         // Remembered first: what is there after a crash can be told from a stranger's.
         write(&folder, &manifest)?;
+        if is_ours {
+            others.follow(&name, old.as_deref(), new.as_deref(), is_last)?;
+        }
         make_folders(&missing)?;
         put(edit, mode_of(&edit.path))?;
         done.changed.push(edit.path.clone());
@@ -182,15 +208,32 @@ pub fn uninstall(
 ) -> Result<Done, IntegrationError> {
     let folder = folder(env, agent, scope)?;
     let mut manifest = read(&folder)?;
-    let mut done = Done::default();
-    for (edit, mode) in removal(&folder, &manifest, plan)? {
+    let mut others = Others::beside(&folder)?;
+    let Removal { edits, stay } = removal(&folder, &manifest, &others, plan)?;
+    let mut done = Done {
+        changed: Vec::new(),
+        notes: plan.notes.iter().cloned().chain(notes(&stay)).collect(),
+    };
+    // A file that somebody edited since stays, and so does what is known of it: the next removal must not take it for ours.
+    let (left, gone): (Vec<Kept>, Vec<Kept>) = std::mem::take(&mut manifest.files)
+        .into_iter()
+        .partition(|kept| path_of_text(&kept.path).is_some_and(|path| plan.left.contains(&path)));
+    let mut ours = Vec::new();
+    for kept in gone {
+        let Some(path) = path_of_text(&kept.path) else {
+            continue;
+        };
+        if !stay.iter().any(|(other, _)| *other == path) {
+            ours.push((current(&path)?.as_deref().map(digest), kept));
+        }
+    }
+    for (edit, mode) in edits {
         if current(&edit.path)? != edit.before {
             return Err(IntegrationError::Moved(edit.path));
         }
         put(&edit, mode)?;
         done.changed.push(edit.path);
     }
-    done.notes.clone_from(&plan.notes);
     let mut in_use = Vec::new();
     for name in manifest.folders.iter().rev() {
         let Some(made) = path_of_text(name) else {
@@ -208,11 +251,11 @@ pub fn uninstall(
     for made in plan.folders.iter().rev() {
         let _gone = std::fs::remove_dir(made);
     }
-    hand_on(&folder, &in_use, &manifest.files)?;
-    // A file that somebody edited since stays, and so does what is known of it: the next removal must not take it for ours.
-    let stays =
-        |kept: &Kept| path_of_text(&kept.path).is_some_and(|path| plan.left.contains(&path));
-    manifest.files.retain(stays);
+    others.hand_on(&in_use)?;
+    for (old, kept) in &ours {
+        others.close(&folder, kept, old.as_deref())?;
+    }
+    manifest.files = left;
     if !manifest.files.is_empty() {
         manifest.folders.retain(|name| in_use.contains(name));
         write(&folder, &manifest)?;
@@ -223,25 +266,39 @@ pub fn uninstall(
     Ok(done)
 }
 
-/// Returns what [`uninstall`] would do to files. Changes nothing.
+/// Returns what [`uninstall`] would do, and say. Changes nothing.
 pub fn planned_removal(
     env: &Env,
     agent: &AgentId,
     scope: &Scope,
     plan: &EditPlan,
-) -> Result<Vec<Edit>, IntegrationError> {
+) -> Result<EditPlan, IntegrationError> {
     let folder = folder(env, agent, scope)?;
-    let edits = removal(&folder, &read(&folder)?, plan)?;
-    Ok(edits.into_iter().map(|(edit, _)| edit).collect())
+    let Removal { edits, stay } =
+        removal(&folder, &read(&folder)?, &Others::beside(&folder)?, plan)?;
+    let mut plan = plan.clone();
+    plan.edits = edits.into_iter().map(|(edit, _)| edit).collect();
+    plan.notes.extend(notes(&stay));
+    Ok(plan)
 }
 
-/// Plans a removal: each edit with the permission bits that the file has afterwards.
+/// What a removal does to files.
+struct Removal {
+    /// Each edit with the permission bits that the file has afterwards.
+    edits: Vec<(Edit, u32)>,
+    /// The files that stay, each with the agent for which it is installed, too.
+    stay: Vec<(PathBuf, String)>,
+}
+
+/// Plans a removal.
 fn removal(
     folder: &Path,
     manifest: &Manifest,
+    others: &Others,
     plan: &EditPlan,
-) -> Result<Vec<(Edit, u32)>, IntegrationError> {
+) -> Result<Removal, IntegrationError> {
     let mut edits = Vec::new();
+    let mut stay = Vec::new();
     let mut handled = Vec::new();
     for kept in manifest.files.iter().rev() {
         let Some(path) = path_of_text(&kept.path) else {
@@ -251,8 +308,12 @@ fn removal(
         if kept.inherited || there.as_deref().map(digest) != kept.after {
             continue;
         }
-        let before = content(folder, kept)?;
         handled.push(path.clone());
+        if let Some(holder) = others.holder(&path, there.as_deref()) {
+            stay.push((path, holder.to_owned()));
+            continue;
+        }
+        let before = content(folder, kept)?;
         if there != before {
             let edit = Edit {
                 path,
@@ -266,12 +327,46 @@ fn removal(
     // A link that came or went since gives the same file another name.
     let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let handled: Vec<PathBuf> = handled.iter().map(|path| real(path)).collect();
-    let rest = plan.edits.iter().filter(|edit| {
-        let known = handled.contains(&real(&edit.path));
-        !known && edit.before != edit.after
+    for edit in plan.edits.iter().filter(|edit| edit.before != edit.after) {
+        if handled.contains(&real(&edit.path)) {
+            continue;
+        }
+        // A whole file that another installation put there, and nothing of it is edited: it is that one's.
+        let whole = edit.before.as_deref().filter(|_| edit.after.is_none());
+        match others.holder(&edit.path, whole) {
+            Some(holder) => stay.push((edit.path.clone(), holder.to_owned())),
+            None => edits.push((edit.clone(), mode_of(&edit.path))),
+        }
+    }
+    Ok(Removal { edits, stay })
+}
+
+/// Says which files stay, since another installation wants them, too: by the outermost folder that one put there.
+fn notes(stay: &[(PathBuf, String)]) -> Vec<String> {
+    let mut all: Vec<(&Path, &str)> = stay
+        .iter()
+        .map(|(path, holder)| (path.parent().unwrap_or(path), holder.as_str()))
+        .collect();
+    all.sort_unstable();
+    all.dedup_by(|(path, holder), (above, other)| path.starts_with(above) && holder == other);
+    all.iter()
+        .map(|(folder, holder)| {
+            format!(
+                "what is in {} stays: it is installed for {holder}, too",
+                folder.display()
+            )
+        })
+        .collect()
+}
+
+/// Tells whether a file was put there, as it is now, by another installation and not by this one. Changes nothing.
+pub fn is_others(env: &Env, agent: &AgentId, scope: &Scope, path: &Path) -> bool {
+    let looked = folder(env, agent, scope).and_then(|folder| {
+        let is_own = read(&folder)?.of(&text_of_path(path)).is_some();
+        let others = Others::beside(&folder)?;
+        Ok(!is_own && others.holder(path, current(path)?.as_deref()).is_some())
     });
-    edits.extend(rest.map(|edit| (edit.clone(), mode_of(&edit.path))));
-    Ok(edits)
+    looked.unwrap_or(false)
 }
 
 /// Tells whether a file that was installed does not hold any more what was put there: somebody edited it since. Nothing is
@@ -283,12 +378,10 @@ pub(super) fn edited_since(env: &Env, agent: &AgentId, scope: &Scope, edit: &Edi
     };
     let name = text_of_path(&edit.path);
     let there = edit.before.as_deref().map(digest);
-    read(&folder).is_ok_and(
-        |manifest| match manifest.files.iter().find(|kept| kept.path == name) {
-            Some(kept) => kept.after != there,
-            None => there.is_some_and(|there| was_other(&folder, &there)),
-        },
-    )
+    read(&folder).is_ok_and(|manifest| match manifest.of(&name) {
+        Some(kept) => kept.after != there,
+        None => there.is_some_and(|there| was_other(&folder, &there)),
+    })
 }
 
 /// Tells whether records were put aside, and such content stands in none of them.
@@ -315,8 +408,7 @@ pub fn before(env: &Env, agent: &AgentId, scope: &Scope, path: &Path) -> Option<
     let folder = folder(env, agent, scope).ok()?;
     let name = text_of_path(path);
     let manifest = read(&folder).ok()?;
-    let kept = manifest.files.into_iter().find(|kept| kept.path == name)?;
-    content(&folder, &kept).ok()?
+    content(&folder, manifest.of(&name)?).ok()?
 }
 
 /// Returns the records of what was there before integrations that cannot be read. Changes nothing.
@@ -347,59 +439,19 @@ pub fn damaged(env: &Env) -> Vec<Issue> {
     issues
 }
 
-/// Gives folders that hold something of another installation to that one: its removal is the last to leave them. `left` is
-/// ordered from the innermost to the outermost. What was in a file before this installation is what was there before the
-/// next one, once this one is out.
-fn hand_on(own: &Path, left: &[String], files: &[Kept]) -> Result<(), IntegrationError> {
-    let Some(all) = own.parent().filter(|all| all.is_dir()) else {
-        return Ok(());
+/// Keeps what is in a file before an installation; returns the name under which it is kept.
+fn keep(
+    folder: &Path,
+    name: &str,
+    there: Option<&[u8]>,
+) -> Result<Option<String>, IntegrationError> {
+    let Some(bytes) = there else {
+        return Ok(None);
     };
-    let fail = |source| FileError::new("cannot list", all, source);
-    for entry in std::fs::read_dir(all).map_err(fail)? {
-        let other = entry.map_err(fail)?.path();
-        if other == own || is_aside(&other) {
-            continue;
-        }
-        // A damaged manifest is told by its own removal, and must not stand in the way of this one.
-        let Ok(mut manifest) = read(&other) else {
-            continue;
-        };
-        let mut is_changed = false;
-        for name in left {
-            let below = format!("{name}/");
-            let holds = manifest
-                .files
-                .iter()
-                .any(|kept| kept.path.starts_with(&below));
-            if holds && !manifest.folders.iter().any(|made| made == name) {
-                manifest.folders.insert(0, name.clone());
-                is_changed = true;
-            }
-        }
-        for kept in &mut manifest.files {
-            let Some(mine) = files.iter().find(|mine| mine.path == kept.path) else {
-                continue;
-            };
-            let found = content(&other, kept)?;
-            if found.as_deref().map(digest) != mine.after {
-                continue;
-            }
-            kept.before = match content(own, mine)? {
-                Some(bytes) => {
-                    let file = format!("{}.before", digest(kept.path.as_bytes()));
-                    files::write_atomic(&other.join(&file), &bytes, 0o600)?;
-                    Some(file)
-                }
-                None => None,
-            };
-            kept.inherited = true;
-            is_changed = true;
-        }
-        if is_changed {
-            write(&other, &manifest)?;
-        }
-    }
-    Ok(())
+    files::make_private_folder(folder)?;
+    let file = format!("{}.before", digest(name.as_bytes()));
+    files::write_atomic(&folder.join(&file), bytes, 0o600)?;
+    Ok(Some(file))
 }
 
 /// Returns what was in a file before an installation, as it is kept in its folder.

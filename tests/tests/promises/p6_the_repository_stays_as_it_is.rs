@@ -194,6 +194,81 @@ fn integrations_are_taken_out_byte_for_byte() {
     assert!(changed.is_empty(), "all together: {changed:#?}");
 }
 
+/// Two integrations in one file: whichever goes first, the last puts back what its owner had, empty keys and comments
+/// among it; and where its owner wrote into it in between, those stay, too.
+#[test]
+fn two_integrations_in_one_file_are_taken_out_byte_for_byte() {
+    let gemini = "{\n  \"theme\": \"x\", // dark\n  \"hooks\": {}, // none yet\n  \"mcpServers\": {} // nor here\n}\n";
+    let openclaw = "{ plugins: { entries: {} }, // json5\n  \"mcp\": { /* none */ \"servers\": {} },\n}\n";
+    for (agent, file, text) in [
+        ("gemini", ".gemini/settings.json", gemini),
+        ("gemini", ".gemini/settings.json", "{\"hooks\":{},\"mcpServers\":{}}"),
+        ("openclaw", ".openclaw/openclaw.json", openclaw),
+        ("openclaw", ".openclaw/openclaw.json", "{\n  // only a comment\n}\n"),
+    ] {
+        let world = World::plain();
+        let path = world.scratch.home().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let run = |action: &str, name: &str| {
+            world.run(&["agents", action, name, "--user"]).exits(0);
+        };
+        let read = || std::fs::read_to_string(&path).unwrap();
+        for order in [[agent, "mcp"], ["mcp", agent]] {
+            for removal in [[agent, "mcp"], ["mcp", agent]] {
+                std::fs::write(&path, text).unwrap();
+                let both = |action: &str, order: [&str; 2]| order.map(|name| run(action, name));
+                both("install", order);
+                assert!(read().matches("takeup").count() >= 2, "{}", read());
+                both("uninstall", removal);
+                assert_eq!(read(), text, "in as {order:?}, out as {removal:?}");
+
+                both("install", order);
+                std::fs::write(&path, format!("{}\n", read())).unwrap();
+                both("uninstall", removal);
+                let left = read();
+                assert!(!left.contains("takeup"), "{left}");
+                for (at, _) in text.match_indices("//").chain(text.match_indices("/*")) {
+                    let comment = text[at..].lines().next().unwrap();
+                    let comment = comment.split_inclusive("*/").next().unwrap();
+                    assert!(left.contains(comment), "{comment:?} is gone: {left}");
+                }
+            }
+        }
+    }
+}
+
+/// A file that two integrations want goes with the second of them.
+#[test]
+fn what_two_integrations_want_stays_until_the_second_is_taken_out() {
+    let world = World::plain();
+    let before = files(&world);
+    let run = |words: &[&str]| world.run(&[&["agents"], words].concat());
+    let state = |name: &str| {
+        let said = run(&["status", name, "--json"]).exits(0).json();
+        said["data"]["state"].as_str().unwrap().to_owned()
+    };
+    for installed in [["skills", "openclaw"], ["openclaw", "skills"]] {
+        for removed in [["skills", "openclaw"], ["openclaw", "skills"]] {
+            for name in installed {
+                run(&["install", name]).exits(0);
+            }
+            assert_eq!(installed.map(state), ["installed", "installed"]);
+            let [first, last] = removed;
+            let shown = run(&["uninstall", first, "--dry-run"]).exits(0).stdout;
+            let said = run(&["uninstall", first]).exits(0).stdout;
+            for said in [shown, said] {
+                assert!(said.contains(&format!("it is installed for {last}, too")), "{said}");
+            }
+            let states = (state(first), state(last));
+            assert_eq!(states, ("absent".to_owned(), "installed".to_owned()), "{installed:?} {removed:?}");
+            run(&["uninstall", last]).exits(0);
+            assert_eq!(removed.map(state), ["absent", "absent"]);
+            let changed = differences(&before, &files(&world));
+            assert!(changed.is_empty(), "{installed:?} {removed:?}: {changed:#?}");
+        }
+    }
+}
+
 #[test]
 fn what_somebody_added_to_a_file_of_ours_stays() {
     let world = World::new();
@@ -246,4 +321,36 @@ fn a_removal_takes_every_line_of_ours_and_is_shown_before() {
     run(&["install"]);
     run(&["uninstall"]);
     assert!(!read().contains("takeup"), "{}", read());
+}
+
+/// What the documents say removes takeup leaves nothing of it, in linked work trees neither.
+#[test]
+fn what_is_documented_to_remove_takeup_does() {
+    for page in ["day-one.md", "faq.md"] {
+        let world = World::plain();
+        let scratch = &world.scratch;
+        scratch.git(&["worktree", "add", "-q", "../linked", "-b", "linked"]);
+        let linked = scratch.path().join("linked");
+        scratch.takeup(&["hooks", "install"]).exits(0);
+        for folder in [&scratch.repo(), &linked] {
+            let start = ["start", "task", "--session", "s"];
+            scratch.takeup_in(folder, &start).exits(0);
+            scratch.git_in(folder, &["commit", "-q", "--allow-empty", "-m", "x"]);
+            takeup_tests::until_nobody_works_in(folder);
+        }
+        scratch.takeup(&["hooks", "uninstall"]).exits(0);
+        let page = format!("{}/../docs/{page}", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&page).unwrap();
+        let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("rm -r")).collect();
+        assert!(!lines.is_empty());
+        let mut shell = std::process::Command::new("sh");
+        scratch.dress(&mut shell);
+        shell.current_dir(scratch.repo()).args(["-ec", &lines.join("\n")]);
+        assert!(shell.status().unwrap().success());
+        let left = |folder: &std::path::Path| -> Vec<String> {
+            let found = content(folder, &|_| false);
+            found.into_keys().filter(|name| name.contains("takeup")).collect()
+        };
+        assert_eq!(left(&scratch.repo().join(".git")), Vec::<String>::new(), "{page}");
+    }
 }

@@ -155,7 +155,7 @@ fn configurations_of_other_shapes() {
         );
         apply(&plan);
         if expected {
-            let before: serde_json::Value = Home::of(&Installed::with_config(Some(config)).env())
+            let before: Value = Home::of(&Installed::with_config(Some(config)).env())
                 .unwrap()
                 .read_config()
                 .unwrap()

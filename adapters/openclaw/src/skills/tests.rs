@@ -272,12 +272,21 @@ fn a_script_without_the_program_or_its_arguments_answers_in_json() {
 fn putting_in_and_taking_out() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
-    assert_eq!(state(root, &project()), IntegrationState::Absent);
+    assert_eq!(
+        state(root, &project(), &|_| false),
+        IntegrationState::Absent
+    );
     let first = plan(root, &project()).unwrap();
     assert_eq!(first.edits.len(), 2 * files().len());
-    assert_eq!(state(root, &project()), IntegrationState::Absent);
+    assert_eq!(
+        state(root, &project(), &|_| false),
+        IntegrationState::Absent
+    );
     apply(&first);
-    assert_eq!(state(root, &project()), IntegrationState::Installed);
+    assert_eq!(
+        state(root, &project(), &|_| false),
+        IntegrationState::Installed
+    );
     assert!(plan(root, &project()).unwrap().edits.is_empty());
 
     let edited = root.join(".agents/skills/takeup/SKILL.md");
@@ -285,7 +294,7 @@ fn putting_in_and_taking_out() {
     let older = root.join(".claude/skills/takeup/scripts/next.sh");
     put_file(&older, format!("#!/bin/sh\n{MARK}\nold").as_bytes(), 0o755);
     assert!(matches!(
-        state(root, &project()),
+        state(root, &project(), &|_| false),
         IntegrationState::Outdated { .. }
     ));
     let out = unplan(root, &project()).unwrap();
@@ -293,7 +302,10 @@ fn putting_in_and_taking_out() {
     apply(&out);
     assert!(edited.exists() && !older.exists());
     std::fs::remove_file(&edited).unwrap();
-    assert_eq!(state(root, &project()), IntegrationState::Absent);
+    assert_eq!(
+        state(root, &project(), &|_| false),
+        IntegrationState::Absent
+    );
 }
 
 #[test]
@@ -323,12 +335,16 @@ fn two_names_of_one_folder_are_one_copy() {
             std::fs::create_dir_all(root.join(folder)).unwrap();
         }
         std::os::unix::fs::symlink(target, root.join(link)).unwrap();
-        assert_eq!(state(root, &project()), IntegrationState::Absent, "{link}");
+        assert_eq!(
+            state(root, &project(), &|_| false),
+            IntegrationState::Absent,
+            "{link}"
+        );
         let first = plan(root, &project()).unwrap();
         assert_eq!(first.edits.len(), files().len(), "{link}");
         apply(&first);
         assert_eq!(
-            state(root, &project()),
+            state(root, &project(), &|_| false),
             IntegrationState::Installed,
             "{link}"
         );
@@ -336,7 +352,11 @@ fn two_names_of_one_folder_are_one_copy() {
             assert!(root.join(name).join("SKILL.md").exists());
         }
         apply(&unplan(root, &project()).unwrap());
-        assert_eq!(state(root, &project()), IntegrationState::Absent, "{link}");
+        assert_eq!(
+            state(root, &project(), &|_| false),
+            IntegrationState::Absent,
+            "{link}"
+        );
     }
 }
 
@@ -383,7 +403,13 @@ fn in_the_user_s_home_folders_may_be_links() {
     assert_eq!(first.edits.len(), 2 * files().len());
     apply(&first);
     assert!(kept.join("skills/takeup/SKILL.md").exists());
-    assert_eq!(state(&home, &Scope::User), IntegrationState::Installed);
+    assert_eq!(
+        state(&home, &Scope::User, &|_| false),
+        IntegrationState::Installed
+    );
     apply(&unplan(&home, &Scope::User).unwrap());
-    assert_eq!(state(&home, &Scope::User), IntegrationState::Absent);
+    assert_eq!(
+        state(&home, &Scope::User, &|_| false),
+        IntegrationState::Absent
+    );
 }

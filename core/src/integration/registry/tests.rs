@@ -206,70 +206,100 @@ fn a_damaged_record_is_put_aside() {
     assert!(Path::new(&aside).join("manifest.json").exists());
 }
 
-/// Two installations in one file, the first of which made it: after both are out it was made by nobody, in whatever order.
+/// Two installations in one file, whichever came first, came again in a newer version, and goes first: after both are out it
+/// holds what its owner had, to the byte, and after one of them nothing of that one. What a plan leaves loses line ends.
 #[test]
-fn what_was_there_before_the_first_is_known_to_the_last() {
-    for (theirs, other_first) in [
-        (None, false),
-        (Some("mine\n"), false),
-        (None, true),
-        (Some("mine\n"), true),
-    ] {
+fn the_last_to_go_puts_back_what_was_there_before_the_first() {
+    let out = |text: &str, name: &str| -> String {
+        let rest = text.lines().filter(|line| !line.starts_with(name));
+        rest.map(|line| format!("{line}\n")).collect()
+    };
+    for theirs in [None, Some("mine\r\n\r\n")] {
+        for gone in [["one", "two"], ["two", "one"]] {
+            for updated in [None, Some("one"), Some("two")] {
+                let case = Case::new();
+                let (env, scope) = (&case.env, &Scope::User);
+                let path = case.path("shared");
+                if let Some(text) = theirs {
+                    files::write_atomic(&path, text.as_bytes(), 0o644).unwrap();
+                }
+                let now = || std::fs::read_to_string(&path).unwrap_or_default();
+                let put = |name: &str, line: &str| {
+                    let agent = AgentId::new(name).unwrap();
+                    let text = if now().contains(name) {
+                        now().replace(name, line)
+                    } else {
+                        format!("{}{line}\n", now())
+                    };
+                    install(env, &agent, scope, &case.edit("shared", &text)).unwrap();
+                };
+                put("one", "one");
+                put("two", "two");
+                if let Some(name) = updated {
+                    put(name, &format!("{name}, newer"));
+                }
+                for (at, name) in gone.iter().enumerate() {
+                    let agent = AgentId::new(*name).unwrap();
+                    let plan = case.edit("shared", &out(&now(), name));
+                    let shown = planned_removal(env, &agent, scope, &plan).unwrap();
+                    uninstall(env, &agent, scope, &plan).unwrap();
+                    assert_eq!(
+                        shown.edits[0].after.as_deref().unwrap_or_default(),
+                        now().as_bytes()
+                    );
+                    assert!(!now().contains(name), "{gone:?} {updated:?}: {}", now());
+                    assert_eq!(now().contains("one") || now().contains("two"), at == 0);
+                }
+                assert_eq!(
+                    std::fs::read_to_string(&path).ok().as_deref(),
+                    theirs,
+                    "{gone:?} {updated:?}"
+                );
+            }
+        }
+    }
+}
+
+/// An installation that is put in again meets content that was there before: it is not put back over the other one.
+#[test]
+fn what_comes_again_is_not_taken_for_what_was_there() {
+    for theirs in ["", "mine\n"] {
         let case = Case::new();
         let (env, scope) = (&case.env, &Scope::User);
         let [one, two] = ["one", "two"].map(|name| AgentId::new(name).unwrap());
         let path = case.path("shared");
-        if let Some(text) = theirs {
-            files::write_atomic(&path, text.as_bytes(), 0o644).unwrap();
-        }
-        let theirs_text = theirs.unwrap_or_default();
-        install(
-            env,
-            &one,
-            scope,
-            &case.edit("shared", &format!("{theirs_text}one\n")),
-        )
-        .unwrap();
-        install(
-            env,
-            &two,
-            scope,
-            &case.edit("shared", &format!("{theirs_text}one\ntwo\n")),
-        )
-        .unwrap();
-        if other_first {
-            uninstall(env, &two, scope, &EditPlan::default()).unwrap();
-            uninstall(env, &one, scope, &EditPlan::default()).unwrap();
-            assert_eq!(std::fs::read_to_string(&path).ok().as_deref(), theirs);
-            continue;
-        }
-        uninstall(
-            env,
-            &one,
-            scope,
-            &case.edit("shared", &format!("{theirs_text}two\n")),
-        )
-        .unwrap();
+        files::write_atomic(&path, theirs.as_bytes(), 0o644).unwrap();
+        let edit = |text: &str| case.edit("shared", &format!("{theirs}{text}"));
+        let now = || std::fs::read_to_string(&path).unwrap();
+        install(env, &one, scope, &edit("one\n")).unwrap();
+        install(env, &two, scope, &edit("one\ntwo\n")).unwrap();
+        uninstall(env, &one, scope, &edit("two\n")).unwrap();
         let known = before(env, &two, scope, &path);
-        assert_eq!(known.as_deref(), theirs.map(str::as_bytes));
-        // The same content again is not what the last one found, and is not put back over the first.
-        install(
-            env,
-            &one,
-            scope,
-            &case.edit("shared", &format!("{theirs_text}one\ntwo\n")),
-        )
-        .unwrap();
-        uninstall(
-            env,
-            &two,
-            scope,
-            &case.edit("shared", &format!("{theirs_text}one\n")),
-        )
-        .unwrap();
-        assert_eq!(
-            std::fs::read_to_string(&path).unwrap(),
-            format!("{theirs_text}one\n")
-        );
+        assert_eq!(known.as_deref(), Some(theirs.as_bytes()));
+        install(env, &one, scope, &edit("one\ntwo\n")).unwrap();
+        uninstall(env, &two, scope, &edit("one\n")).unwrap();
+        assert_eq!(now(), format!("{theirs}one\n"));
+        uninstall(env, &one, scope, &EditPlan::default()).unwrap();
+        assert_eq!(now(), theirs);
     }
+}
+
+/// Somebody's edit in between: only what is ours goes, and that the file was there is known to the last.
+#[test]
+fn an_edit_between_two_installations_stays() {
+    let case = Case::new();
+    let (env, scope) = (&case.env, &Scope::User);
+    let [one, two] = ["one", "two"].map(|name| AgentId::new(name).unwrap());
+    let path = case.path("shared");
+    files::write_atomic(&path, b"mine\n", 0o644).unwrap();
+    install(env, &one, scope, &case.edit("shared", "mine\none\n")).unwrap();
+    install(env, &two, scope, &case.edit("shared", "mine\none\ntwo\n")).unwrap();
+    files::write_atomic(&path, b"mine\none\ntwo\nlater\n", 0o644).unwrap();
+    uninstall(env, &one, scope, &case.edit("shared", "mine\ntwo\nlater\n")).unwrap();
+    assert_eq!(
+        before(env, &two, scope, &path).as_deref(),
+        Some(&b"mine\n"[..])
+    );
+    uninstall(env, &two, scope, &case.edit("shared", "mine\nlater\n")).unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), b"mine\nlater\n");
 }
