@@ -11,7 +11,7 @@ use serde::Serialize;
 use takeup_core::env::Env;
 use takeup_core::error::Exit;
 use takeup_core::hooks::{self, ByHand, Change, HookError, Installation, Outcome, Plan, Seen};
-use takeup_core::ledger::{self, Actor, InstalledHook, Ledger, State, TransactError, Transition};
+use takeup_core::ledger::{self, Actor, Ledger, State, TransactError, Transition};
 use takeup_core::paths::{text_of_bytes, text_of_path};
 use takeup_core::repository::{GitVersion, Repository, create_tokens};
 
@@ -185,15 +185,9 @@ fn install(
         global: edit.global,
         now: context.clock.now(),
     })?;
-    if !plan.known.is_empty() {
-        plan.record_known(&read_state(repository)?);
-    }
+    plan.complete_records(&read_state(repository)?);
     if !edit.dry_run {
-        hooks::apply(&plan)?;
-        if !plan.records.is_empty() {
-            create_tokens(repository.place())?;
-            write_records(context, repository, &plan, "hooks install")?;
-        }
+        carry_out(context, repository, &plan, "hooks install")?;
     }
     let by_hand = plan
         .outcomes
@@ -232,8 +226,7 @@ fn uninstall(
     edit: &Edit,
 ) -> Result<Reply, Failure> {
     let program = program(&context.env)?;
-    let state = read_state(repository)?;
-    let recorded: Vec<InstalledHook> = state.hooks.into_values().collect();
+    let recorded = read_state(repository)?.hooks;
     let plan = hooks::plan_uninstall(
         &Installation {
             env: &context.env,
@@ -246,10 +239,7 @@ fn uninstall(
         &recorded,
     )?;
     if !edit.dry_run {
-        hooks::apply(&plan)?;
-        if !plan.records.is_empty() {
-            write_records(context, repository, &plan, "hooks uninstall")?;
-        }
+        carry_out(context, repository, &plan, "hooks uninstall")?;
     }
     let taken = plan
         .outcomes
@@ -283,16 +273,31 @@ fn read_state(repository: &Repository) -> Result<State, Failure> {
     Ok(ledger.read()?.state)
 }
 
-fn write_records(
+/// Carries out a plan and records it. A ledger that is there is locked first, so that nothing was touched where it is not to
+/// be had.
+fn carry_out(
     context: &Context,
     repository: &Repository,
     plan: &Plan,
     operation: &str,
 ) -> Result<(), Failure> {
     let ledger = Ledger::at(repository.place().state()).during(operation);
+    let is_there = ledger.exists();
+    if plan.records.is_empty() || !is_there {
+        hooks::apply(plan)?;
+    }
+    if plan.records.is_empty() {
+        return Ok(());
+    }
+    if plan.records.iter().any(|(_, hook)| hook.is_some()) {
+        create_tokens(repository.place())?;
+    }
     let clock = context.clock.as_ref();
     ledger
         .transact(clock, Ledger::PATIENCE, |_| {
+            if is_there {
+                hooks::apply(plan)?;
+            }
             let changes = plan
                 .records
                 .iter()
@@ -310,11 +315,11 @@ fn write_records(
                 operation: operation.to_owned(),
                 changes,
             };
-            Ok::<_, std::convert::Infallible>((Some(transition), ()))
+            Ok::<_, HookError>((Some(transition), ()))
         })
         .map_err(|error| match error {
             TransactError::Ledger(error) => Failure::from(HookError::from(error)),
-            TransactError::Decision(never) => match never {},
+            TransactError::Decision(error) => Failure::from(error),
         })?;
     Ok(())
 }

@@ -42,17 +42,37 @@ pub(super) fn is_ours(path: &Path) -> bool {
     matches!(Seen::at(path), Ok(Seen::File { bytes, .. }) if stub::find(&bytes).is_some())
 }
 
-/// Returns the folder of hooks that an installation made, if it did. The one of a repository that was moved or copied since
-/// lies where it lay there.
-pub(super) fn made_folder(place: &Place, recorded: &[InstalledHook]) -> Option<PathBuf> {
-    let mut made = recorded.iter().filter(|hook| hook.made_folder);
-    let folder = made.find_map(folder_of)?;
-    if is_inside(&folder, place) {
-        return Some(folder);
-    }
-    folder
-        .ends_with("hooks")
-        .then(|| place.common_dir.join("hooks"))
+/// Tells whether our text is in the file that a record names.
+pub(super) fn is_ours_still(hook: &InstalledHook) -> bool {
+    folder_of(hook).is_some() && path_of_text(&hook.place).is_some_and(|file| is_ours(&file))
+}
+
+/// Returns the name under which a hook is recorded that was put into another place since.
+pub(super) fn former_name(hook: &InstalledHook) -> String {
+    format!("{} in {}", hook.name, hook.place)
+}
+
+/// Returns the folders of hooks that an installation made. The one of a repository that was moved or copied since lies where it
+/// lay there.
+pub(super) fn made_folders<'a>(
+    place: &Place,
+    recorded: impl IntoIterator<Item = &'a InstalledHook>,
+) -> Vec<PathBuf> {
+    let made = recorded.into_iter().filter(|hook| hook.made_folder);
+    let mut folders: Vec<PathBuf> = made
+        .filter_map(folder_of)
+        .filter_map(|folder| {
+            if is_inside(&folder, place) {
+                return Some(folder);
+            }
+            folder
+                .ends_with("hooks")
+                .then(|| place.common_dir.join("hooks"))
+        })
+        .collect();
+    folders.sort();
+    folders.dedup();
+    folders
 }
 
 /// Lists the temporary files in the folders of hooks, ordered by path. One of a process that is at work now is among
@@ -97,9 +117,12 @@ fn in_folder(folder: &Path) -> Result<Vec<PathBuf>, HookError> {
 }
 
 /// Says of hooks that were recorded in folders which are not looked at, and are there, that they stay.
-pub(super) fn left_elsewhere(recorded: &[InstalledHook], looked_at: &[PathBuf]) -> Vec<String> {
+pub(super) fn left_elsewhere<'a>(
+    recorded: impl IntoIterator<Item = &'a InstalledHook>,
+    looked_at: &[PathBuf],
+) -> Vec<String> {
     let mut folders: Vec<PathBuf> = recorded
-        .iter()
+        .into_iter()
         .filter_map(|hook| Some((folder_of(hook)?, &hook.name)))
         .filter(|(folder, name)| !looked_at.contains(folder) && is_ours(&folder.join(name)))
         .map(|(folder, _)| folder)

@@ -73,14 +73,25 @@ impl Plan {
         }
     }
 
-    /// Adds to the records what is there, calls us, and is not in the ledger.
-    pub fn record_known(&mut self, state: &State) {
+    /// Adds to the records what is there, calls us, and is not in the ledger. What stands in another place than the one that is
+    /// recorded now, as where `core.hooksPath` was changed, stays recorded beside it: a removal takes it out as well.
+    pub fn complete_records(&mut self, state: &State) {
         for hook in self.known.drain(..) {
             let recorded = state.hooks.get(&hook.name);
             if recorded.is_none_or(|recorded| recorded.place != hook.place) {
                 self.records.push((hook.name.clone(), Some(hook)));
             }
         }
+        let mut former = Vec::new();
+        for (name, hook) in &self.records {
+            let Some((now, then)) = hook.as_ref().zip(state.hooks.get(name)) else {
+                continue;
+            };
+            if then.place != now.place && leftovers::is_ours_still(then) {
+                former.push((leftovers::former_name(then), Some(then.clone())));
+            }
+        }
+        self.records.append(&mut former);
     }
 }
 

@@ -1,4 +1,5 @@
 //! What a removal would change.
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::by_hand::{by_hand, calling_lines};
@@ -15,10 +16,10 @@ use crate::repository::Place;
 
 /// Plans the removal of everything that was installed here, of whichever kind. Twice equals once.
 ///
-/// `recorded` are the ledger's records: hooks are also taken out of the folder they were put into then.
+/// `recorded` are the ledger's records by name: hooks are also taken out of the folders they were put into then.
 pub fn plan_uninstall(
     what: &Installation<'_>,
-    recorded: &[InstalledHook],
+    recorded: &BTreeMap<String, InstalledHook>,
 ) -> Result<Plan, HookError> {
     let place = what.repository.place();
     let git = what.repository.git();
@@ -43,7 +44,7 @@ pub fn plan_uninstall(
             config: true,
         });
     }
-    let folders = leftovers::folders(place, git, recorded)?;
+    let folders = leftovers::folders(place, git, recorded.values())?;
     if !what.global {
         plan.folders.clone_from(&folders);
         plan.folders.push(place.common_dir.clone());
@@ -61,9 +62,9 @@ pub fn plan_uninstall(
             }
         }
         let event = event.to_owned();
-        if recorded.iter().any(|hook| hook.name == event) {
-            plan.records.push((event.clone(), None));
-        }
+        let of_event = recorded.iter().filter(|(_, hook)| hook.name == event);
+        plan.records
+            .extend(of_event.map(|(name, _)| (name.clone(), None)));
         let by_hand = if from.is_none() && !what.global {
             by_hand_in(place, &looked_at, &event)?
         } else {
@@ -80,11 +81,11 @@ pub fn plan_uninstall(
         });
     }
     if !what.global {
-        let made = leftovers::made_folder(place, recorded);
+        let made = leftovers::made_folders(place, recorded.values()).into_iter();
         plan.changes
             .extend(made.map(|path| Change::RemoveFolder { path }));
         plan.notes
-            .extend(leftovers::left_elsewhere(recorded, &folders));
+            .extend(leftovers::left_elsewhere(recorded.values(), &folders));
     }
     Ok(plan)
 }

@@ -120,3 +120,52 @@ fn what_stands_in_the_place_of_the_folder_is_said_with_a_way_out() {
         assert_eq!(settled(&scratch.repo()).observations.len(), 1);
     }
 }
+
+/// Hooks that were put into one folder and, after the setting was changed, into another one are taken out of both.
+#[test]
+fn hooks_in_a_folder_that_git_looked_into_before_are_taken_out_as_well() {
+    let scratch = Scratch::new(PROGRAM);
+    scratch.takeup(&["init"]).exits(0);
+    let first = scratch.repo().join(".git/first");
+    let outside = scratch.path().join("outside");
+    for folder in [&first, &outside, &hooks_folder(&scratch)] {
+        script(&folder.join("post-commit"), "#!/bin/sh\necho mine\n");
+    }
+    let before = whole(&scratch.path());
+    for setting in [".git/first", outside.to_str().unwrap(), ".git/made"] {
+        scratch.git(&["config", "core.hooksPath", setting]);
+        scratch.takeup(&["hooks", "install"]).exits(0);
+    }
+    scratch.git(&["config", "--unset-all", "core.hooksPath"]);
+    scratch.takeup(&["hooks", "install"]).exits(0);
+    // The last installation counts for what was missed.
+    scratch.git(&["commit", "-q", "--allow-empty", "-m", "x"]);
+    settled(&scratch.repo());
+    scratch.takeup(&["hooks", "status"]).exits(0);
+    let answer = scratch
+        .takeup(&["hooks", "uninstall", "--json"])
+        .exits(0)
+        .json();
+    let notes = answer["data"]["notes"].as_array().unwrap();
+    assert!(
+        notes.len() == 1 && notes[0].as_str().unwrap().contains("outside stay"),
+        "{notes:?}"
+    );
+    assert!(state(&scratch.repo()).hooks.is_empty());
+    assert!(!scratch.repo().join(".git/made").exists());
+    // What is said to stay goes where git looks there again.
+    scratch.git(&["config", "core.hooksPath", outside.to_str().unwrap()]);
+    scratch.takeup(&["hooks", "uninstall"]).exits(0);
+    scratch.git(&["config", "--unset-all", "core.hooksPath"]);
+    let hooks = |picture: &str| -> Vec<String> {
+        let of_hooks = |line: &&str| {
+            line.contains("hooks") || line.contains("first") || line.starts_with("outside")
+        };
+        timeless(picture)
+            .lines()
+            .filter(of_hooks)
+            .map(str::to_owned)
+            .collect()
+    };
+    assert_eq!(hooks(&whole(&scratch.path())), hooks(&before));
+}
