@@ -189,6 +189,12 @@ fn user(uid: u32) -> String {
     }
 }
 
+/// Tells whether a path is a folder of this user's, and no link to one.
+pub fn is_own_folder(path: &Path) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir() && meta.uid() == own)
+}
+
 /// The command that gives a file or folder of ours to this user.
 pub fn give(path: &Path) -> String {
     format!(

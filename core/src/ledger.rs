@@ -347,6 +347,16 @@ impl Ledger {
         std::fs::symlink_metadata(self.dir()).is_ok()
     }
 
+    /// Tells whether there is a folder; fails where something else stands there, or it belongs to another user.
+    pub fn is_there(&self) -> Result<bool, LedgerError> {
+        read::check_folder(self.dir())
+    }
+
+    /// Returns the file that every record is added to.
+    pub fn journal_path(&self) -> &Path {
+        &self.files.journal
+    }
+
     /// Reads the ledger without a lock. Never writes; a ledger that is not there reads as an empty one.
     pub fn read(&self) -> Result<View, LedgerError> {
         read::load(&self.files).map(|loaded| loaded.view)

@@ -7,6 +7,8 @@
     clippy::create_dir,
     reason = "tests make files as a user does"
 )]
+#[path = "hooks/beside.rs"]
+mod beside;
 #[path = "hooks/changed.rs"]
 mod changed;
 #[path = "hooks/copies.rs"]

@@ -1,5 +1,5 @@
 //! One look: the method is chosen, the repository scanned, its nested repositories looked into, the record put together.
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
 
@@ -13,6 +13,7 @@ use super::record::{
 };
 use super::scan::Scan;
 use super::{facts, nested, program};
+use crate::files::is_own_folder;
 use crate::ids::Fingerprint;
 use crate::paths::text_of_bytes;
 use crate::repository::{Place, guard};
@@ -59,17 +60,17 @@ impl Outer {
     }
 }
 
-/// Returns the folder of the caches: the work tree's own part of our records, where the repository has any.
+/// Returns the folder of the caches: the work tree's own part of our records, where the repository has any and they are this
+/// user's. Files of another user (root, by `sudo`) would stand in the owner's way.
 fn cache_folder(place: &Place, options: &Options<'_>) -> Option<PathBuf> {
     if !options.use_cache && !options.write_cache {
         return None;
     }
-    let real = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
-    if !real(&place.state()) {
+    if !is_own_folder(&place.state()) {
         return None;
     }
     let folder = place.git_dir.join("takeup");
-    if !real(&folder) {
+    if !is_own_folder(&folder) {
         use std::os::unix::fs::DirBuilderExt as _;
         if !options.write_cache {
             return None;

@@ -110,6 +110,9 @@ pub fn record(
     if known.repository.is_none() {
         return Ok(None);
     }
+    let ledger = Ledger::at(place.state()).during(format!("hook git {event}"));
+    // Before anything is made: in another user's folder (`sudo git commit`) it would stand in the owner's way.
+    ledger.is_there()?;
     let worktree_id = match known.worktree {
         Some(id) => id,
         None => create_tokens(&place)?.1,
@@ -130,7 +133,6 @@ pub fn record(
         pending: true,
         by: None,
     };
-    let ledger = Ledger::at(place.state()).during(format!("hook git {event}"));
     let written = ledger.transact_in_passing(clock, PATIENCE, |view| {
         let mut observation = observed;
         observation.by = attribute(

@@ -49,6 +49,8 @@ fn lock_path(place: &Place) -> PathBuf {
 fn try_lock(place: &Place) -> Result<Option<File>, HookError> {
     let path = lock_path(place);
     let fail = |error| FileError::new("cannot lock", &path, error);
+    // A file of another user's would keep the owner's recorder from its work.
+    Ledger::at(place.state()).is_there()?;
     let file = File::options()
         .create(true)
         .truncate(false)

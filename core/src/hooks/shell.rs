@@ -423,7 +423,7 @@ mod tests {
             assert!(stub::find(changed.as_bytes()).is_some(), "{changed}");
         }
         // Of another version only its digest tells.
-        let other = ours.replace("takeup hook 4 ", "takeup hook 3 ");
+        let other = ours.replace("takeup hook 5 ", "takeup hook 4 ");
         let found = stub::find(other.as_bytes()).unwrap();
         let digest = stub::digest(stub::text_of(other.as_bytes(), found));
         let by = |digest| call_in(other.as_bytes(), "post-commit", digest);

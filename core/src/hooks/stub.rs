@@ -2,7 +2,7 @@
 //!
 //! The text is a shell function between two marker lines. It never hinders: it returns 0 whatever happens, ends the
 //! program after two seconds, and says one line at the most. How a program failed it leaves in the file `hook-failed` of
-//! the ledger's folder, through no link. The shell watches by itself: `timeout` would be one more program to wait for,
+//! the ledger's folder, through no link, and in no folder of another user: the file would be in its owner's way. The shell watches by itself: `timeout` would be one more program to wait for,
 //! three times as long. A program that has recorded, and looks at the content afterwards, is not waited for: it says so by
 //! SIGUSR1 ([`super::release`]). The shell that waits is one of its own, so that no trap of the script around is touched.
 //! Nothing that git was given open is handed on, so that nobody waits for the recorder. It runs where the program is gone
@@ -19,7 +19,7 @@ use bstr::ByteSlice as _;
 use sha2::{Digest as _, Sha256};
 
 /// The version of the text.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 /// How the first line of our text begins.
 const BEGIN: &str = "# >>> takeup hook ";
 /// The last line of our text.
@@ -57,7 +57,7 @@ const FUNCTION: &str = r#"takeup_hook() {
 		[ "$takeup_ended" = 0 ] || [ -n "$takeup_goes_on" ] || {
 			umask 077
 			takeup_note=$takeup_git/takeup/hook-failed
-			[ ! -L "$takeup_git/takeup" ] && [ ! -L "$takeup_note" ] && { [ ! -e "$takeup_note" ] || [ -f "$takeup_note" ]; } && printf '%s\n' "$1 $takeup_ended $takeup_program" >"$takeup_note"
+			[ -O "$takeup_git/takeup" ] && [ ! -L "$takeup_git/takeup" ] && [ ! -L "$takeup_note" ] && { [ ! -e "$takeup_note" ] || [ -f "$takeup_note" ]; } && printf '%s\n' "$1 $takeup_ended $takeup_program" >"$takeup_note"
 			exit 1
 		}
 	) </dev/null >/dev/null 2>&1 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- || echo 'takeup: this was not recorded; git takeup doctor says why' >&2
