@@ -144,6 +144,12 @@ pub(super) fn records(scene: &Scene<'_>, found: &mut Vec<Finding>) -> Option<Vie
         }
     };
     for issue in &view.issues {
+        // Without the rest it goes on by what the other files hold.
+        let until = if issue.path == Ledger::at(&path).journal_path() {
+            "until then nothing is recorded here"
+        } else {
+            "until then it goes by what the other files hold, and records go on"
+        };
         let message = format!("{}: {}", issue.path.display(), issue.message);
         let finding = if issue.kind == IssueKind::Torn {
             Finding::warn("ledger", message).advice(
@@ -152,15 +158,15 @@ pub(super) fn records(scene: &Scene<'_>, found: &mut Vec<Finding>) -> Option<Vie
         } else if issue.kind == IssueKind::ForeignOwner {
             // Nothing is damaged, and more than this may belong to that user.
             found.push(Finding::fail("ledger", message).advice(format!(
-                "make it yours: {}; until then nothing is recorded here",
+                "make it yours: {}; {until}",
                 crate::files::give(&path)
             )));
             continue;
         } else if matches!(issue.kind, IssueKind::Unreadable | IssueKind::TooLarge) {
             // It may be healthy: nothing of ours may take its place.
-            found.push(Finding::fail("ledger", message).advice(
-                "make it readable for yourself (owner, mode) and look again; until then nothing is recorded here",
-            ));
+            found.push(Finding::fail("ledger", message).advice(format!(
+                "make it readable for yourself (owner, mode) and look again; {until}"
+            )));
             continue;
         } else {
             Finding::fail("ledger", message)

@@ -36,14 +36,12 @@ pub fn unseen_head(
         return Ok(None);
     };
     let head = repository.git().head()?.commit;
-    let last = state
-        .observations
+    // What was seen before the hooks were taken out and put in again says nothing of the time between.
+    let last = seen_since(state, installed)
         .iter()
         .rev()
         .find(|seen| &seen.worktree_id == worktree);
     let moves = last_moves(repository.place(), "HEAD");
-    // What was seen before the hooks were taken out and put in again says nothing of the time between.
-    let last = last.filter(|last| last.at >= installed.installed_at);
     let missed = match last {
         Some(last) => last.head_after != head,
         None => !since(&moves, installed).is_empty(),
@@ -87,7 +85,27 @@ pub fn unseen_commits(place: &Place, state: &State, worktree: &WorktreeId) -> Ve
 }
 
 fn first_installed(state: &State) -> Option<&InstalledHook> {
-    state.hooks.values().min_by_key(|hook| hook.installed_at)
+    // Without those that were put into another place since.
+    let present = state
+        .hooks
+        .iter()
+        .filter(|(name, hook)| **name == hook.name);
+    present
+        .map(|(_, hook)| hook)
+        .min_by_key(|hook| hook.installed_at)
+}
+
+/// Returns the observations from an installation on, in the order in which they were made: where the clock was set back in
+/// between, the time alone would leave some out. That an installed hook ran is known of it, and a new installation knows nothing
+/// of that.
+fn seen_since<'a>(state: &'a State, installed: &InstalledHook) -> &'a [Observation] {
+    let is_since = |seen: &Observation| {
+        let hook = state.hooks.get(&seen.event);
+        seen.at >= installed.installed_at || hook.is_some_and(|hook| hook.last_ran == Some(seen.at))
+    };
+    let first = state.observations.iter().position(is_since);
+    let first = first.unwrap_or(state.observations.len());
+    state.observations.get(first..).unwrap_or_default()
 }
 
 /// Git writes its log to the second.

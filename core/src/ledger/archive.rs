@@ -111,17 +111,18 @@ impl Ledger {
     /// the state as well is not archived: ask the state first.
     pub fn read_archive(&self, task_id: &TaskId) -> Result<Option<TaskEntry>, Issue> {
         let path = self.archive_path(task_id);
-        let Some(entry) = read_record(&path)? else {
-            return Ok(None);
-        };
-        if &entry.task.task_id == task_id {
-            Ok(Some(entry))
-        } else {
-            Err(Issue::new(
+        self.read_in_place(&path)
+    }
+
+    /// Reads a file of the archive; one that holds the task of another file is damaged.
+    fn read_in_place(&self, path: &Path) -> Result<Option<TaskEntry>, Issue> {
+        match read_record(path)? {
+            Some(entry) if self.archive_path(&entry.task.task_id) != path => Err(Issue::new(
                 path,
                 IssueKind::Corrupt,
                 format!("it holds the task {}", entry.task.task_id),
-            ))
+            )),
+            found => Ok(found),
         }
     }
 
@@ -149,7 +150,7 @@ impl Ledger {
             if !is_record {
                 continue;
             }
-            match read_record(&path) {
+            match self.read_in_place(&path) {
                 Ok(entry) => found.items.extend(entry),
                 Err(issue) => found.issues.push(issue),
             }

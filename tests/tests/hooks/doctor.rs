@@ -1,5 +1,7 @@
 //! What the doctor says of one thing at a time. The judge is how the thing was brought about.
 use serde_json::Value;
+use takeup_core::ledger::{Change, InstalledHook};
+use takeup_core::time::{Clock as _, Time};
 
 use super::*;
 
@@ -570,4 +572,120 @@ fn what_is_closed_is_not_damaged() {
         let verdict = &answer["data"]["candidates"][0]["verdict"];
         assert_eq!(verdict, "resume-verification", "{}", path.display());
     }
+}
+
+/// Only the file that every record is added to keeps records from being made.
+#[test]
+fn what_is_said_of_a_closed_file_of_the_ledger_is_so() {
+    use std::os::unix::process::CommandExt as _;
+    let scratch = Scratch::new(PROGRAM);
+    leave(&scratch, &scratch.repo(), "task");
+    let folder = scratch.repo().join(".git/takeup");
+    for _ in 0..130 {
+        let note = takeup_tests::ledger::note("task", "x");
+        takeup_tests::ledger::put(&Ledger::at(&folder), note).unwrap();
+    }
+    let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
+    if root {
+        let given = Command::new("chown")
+            .args(["-R", "65534:65534"])
+            .arg(scratch.path())
+            .status();
+        assert!(given.unwrap().success());
+    }
+    let as_user = |words: &[&str]| {
+        let mut command = scratch.program_in(&scratch.repo());
+        if root {
+            command.uid(65_534).gid(65_534);
+        }
+        takeup_tests::Ran::of(command.args(words).output().unwrap())
+    };
+    let mut refused = Vec::new();
+    for name in ["journal.jsonl", "state.json", "acknowledged"] {
+        let path = folder.join(name);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+        let doctor = as_user(&["doctor", "--json"]).exits(1).json();
+        let found = doctor["data"]["findings"].as_array().unwrap();
+        let said = says(found, "ledger", "fail");
+        let is_refused = as_user(&["start", name, "--session", "s2"]).code != 0;
+        assert_eq!(
+            said.contains("nothing is recorded"),
+            is_refused,
+            "{name}: {said}"
+        );
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        if is_refused {
+            refused.push(name);
+        }
+    }
+    assert_eq!(refused, ["journal.jsonl"]);
+}
+
+/// Where the clock was set back, what came after what is told by the order of the records.
+#[test]
+fn a_commit_that_a_hook_saw_is_not_missed_whatever_the_clock_says() {
+    let scratch = installed();
+    let ledger = Ledger::at(scratch.repo().join(".git/takeup"));
+    let clock = takeup_core::time::SystemClock;
+    // As if they had been installed three days from now.
+    let later = |at: Time| Time::from_millis(at.millis() + 3 * 24 * 3_600_000);
+    ledger
+        .transact(&clock, Ledger::PATIENCE, |view| {
+            let changes = view.state.hooks.iter().map(|(name, hook)| Change::Hook {
+                name: name.clone(),
+                hook: Some(InstalledHook {
+                    installed_at: later(hook.installed_at),
+                    ..hook.clone()
+                }),
+            });
+            let transition = takeup_tests::ledger::transition("hooks install", changes.collect());
+            Ok::<_, std::convert::Infallible>((Some(transition), ()))
+        })
+        .unwrap();
+    let date = format!("{} +0000", later(clock.now()).millis() / 1000 + 60);
+    let dress = |command: &mut Command| {
+        command.env("GIT_COMMITTER_DATE", &date);
+    };
+    let first = ["commit", "-q", "--allow-empty", "-m", "first"];
+    assert!(
+        git_with(&scratch, &scratch.repo(), dress, &first)
+            .status
+            .success()
+    );
+    scratch.git(&["commit", "-q", "--allow-empty", "-m", "second"]);
+    assert_eq!(settled(&scratch.repo()).observations.len(), 2);
+    let missed = || {
+        let found = findings(&scratch, &scratch.repo());
+        found.iter().any(|one| one["check"] == "hooks-missed")
+    };
+    assert!(!missed());
+    fs::remove_file(hooks_folder(&scratch).join("post-commit")).unwrap();
+    scratch.git(&["commit", "-q", "--allow-empty", "-m", "third"]);
+    assert!(missed());
+}
+
+/// What `show` sends to the doctor for, the doctor names.
+#[test]
+fn a_file_of_the_archive_that_holds_another_task_is_named() {
+    let scratch = Scratch::new(PROGRAM);
+    for task in ["one", "two"] {
+        for words in [&["start", task, "--no-checks"][..], &["finish", task]] {
+            scratch
+                .takeup(&[words, &["--session", task]].concat())
+                .exits(0);
+        }
+    }
+    let folder = scratch.repo().join(".git/takeup");
+    let actor = takeup_tests::ledger::actor();
+    let clock = takeup_core::time::SystemClock;
+    Ledger::at(&folder)
+        .archive(&clock, Ledger::PATIENCE, &actor, |_| true)
+        .unwrap();
+    let archive = folder.join("archive");
+    fs::copy(archive.join("two.json"), archive.join("one.json")).unwrap();
+    let shown = scratch.takeup(&["show", "one"]).exits(1).stderr;
+    assert!(shown.contains("one.json: it holds the task two"), "{shown}");
+    let said = says(&findings(&scratch, &scratch.repo()), "ledger-spare", "warn");
+    assert!(said.contains("one.json: it holds the task two"), "{said}");
+    scratch.takeup(&["show", "two"]).exits(0);
 }
