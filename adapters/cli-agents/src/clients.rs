@@ -204,6 +204,20 @@ impl Shape {
     }
 }
 
+/// Tells whether a client's folder shows that the client is there. One that holds takeup's skill alone was made for that.
+pub(crate) fn is_home(folder: &Path) -> bool {
+    let holds_only = |folder: &Path, name: &str| {
+        std::fs::read_dir(folder).is_ok_and(|mut entries| {
+            entries.all(|one| one.is_ok_and(|one| one.file_name() == name))
+        })
+    };
+    let skills = folder.join("skills");
+    let is_ours = skills.join("takeup").is_dir()
+        && holds_only(folder, "skills")
+        && holds_only(&skills, "takeup");
+    folder.is_dir() && !is_ours
+}
+
 impl Client {
     /// Returns the client's home, whether it is there or not.
     pub(crate) fn home(&self, env: &Env) -> Option<PathBuf> {

@@ -41,7 +41,7 @@ use takeup_core::ids::{AgentId, SessionId};
 use takeup_core::integration::{EditPlan, IntegrationState, Scope};
 use takeup_core::repository::find_program;
 
-use clients::{CLIENTS, Client};
+use clients::{CLIENTS, Client, is_home};
 
 /// One of the four.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +81,7 @@ impl Agent for CliAgent {
 
     fn detect(&self, env: &Env) -> Detection {
         let program = find_program(env, self.client.program);
-        let home = self.client.home(env).filter(|home| home.is_dir());
+        let home = self.client.home(env).filter(|home| is_home(home));
         Detection {
             installed: program.is_some() || home.is_some(),
             program,

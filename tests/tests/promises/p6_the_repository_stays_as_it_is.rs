@@ -199,12 +199,21 @@ fn integrations_are_taken_out_byte_for_byte() {
 #[test]
 fn two_integrations_in_one_file_are_taken_out_byte_for_byte() {
     let gemini = "{\n  \"theme\": \"x\", // dark\n  \"hooks\": {}, // none yet\n  \"mcpServers\": {} // nor here\n}\n";
-    let openclaw = "{ plugins: { entries: {} }, // json5\n  \"mcp\": { /* none */ \"servers\": {} },\n}\n";
+    let openclaw =
+        "{ plugins: { entries: {} }, // json5\n  \"mcp\": { /* none */ \"servers\": {} },\n}\n";
     for (agent, file, text) in [
         ("gemini", ".gemini/settings.json", gemini),
-        ("gemini", ".gemini/settings.json", "{\"hooks\":{},\"mcpServers\":{}}"),
+        (
+            "gemini",
+            ".gemini/settings.json",
+            "{\"hooks\":{},\"mcpServers\":{}}",
+        ),
         ("openclaw", ".openclaw/openclaw.json", openclaw),
-        ("openclaw", ".openclaw/openclaw.json", "{\n  // only a comment\n}\n"),
+        (
+            "openclaw",
+            ".openclaw/openclaw.json",
+            "{\n  // only a comment\n}\n",
+        ),
     ] {
         let world = World::plain();
         let path = world.scratch.home().join(file);
@@ -240,7 +249,7 @@ fn two_integrations_in_one_file_are_taken_out_byte_for_byte() {
 /// A file that two integrations want goes with the second of them.
 #[test]
 fn what_two_integrations_want_stays_until_the_second_is_taken_out() {
-    let world = World::plain();
+    let world = World::new();
     let before = files(&world);
     let run = |words: &[&str]| world.run(&[&["agents"], words].concat());
     let state = |name: &str| {
@@ -257,14 +266,24 @@ fn what_two_integrations_want_stays_until_the_second_is_taken_out() {
             let shown = run(&["uninstall", first, "--dry-run"]).exits(0).stdout;
             let said = run(&["uninstall", first]).exits(0).stdout;
             for said in [shown, said] {
-                assert!(said.contains(&format!("it is installed for {last}, too")), "{said}");
+                assert!(
+                    said.contains(&format!("it is installed for {last}, too")),
+                    "{said}"
+                );
             }
             let states = (state(first), state(last));
-            assert_eq!(states, ("absent".to_owned(), "installed".to_owned()), "{installed:?} {removed:?}");
+            assert_eq!(
+                states,
+                ("absent".to_owned(), "installed".to_owned()),
+                "{installed:?} {removed:?}"
+            );
             run(&["uninstall", last]).exits(0);
             assert_eq!(removed.map(state), ["absent", "absent"]);
             let changed = differences(&before, &files(&world));
-            assert!(changed.is_empty(), "{installed:?} {removed:?}: {changed:#?}");
+            assert!(
+                changed.is_empty(),
+                "{installed:?} {removed:?}: {changed:#?}"
+            );
         }
     }
 }
@@ -332,8 +351,8 @@ fn what_is_documented_to_remove_takeup_does() {
         scratch.git(&["worktree", "add", "-q", "../linked", "-b", "linked"]);
         let linked = scratch.path().join("linked");
         scratch.takeup(&["hooks", "install"]).exits(0);
-        for folder in [&scratch.repo(), &linked] {
-            let start = ["start", "task", "--session", "s"];
+        for (folder, task) in [(&scratch.repo(), "one"), (&linked, "two")] {
+            let start = ["start", task, "--session", "s"];
             scratch.takeup_in(folder, &start).exits(0);
             scratch.git_in(folder, &["commit", "-q", "--allow-empty", "-m", "x"]);
             takeup_tests::until_nobody_works_in(folder);
@@ -341,16 +360,87 @@ fn what_is_documented_to_remove_takeup_does() {
         scratch.takeup(&["hooks", "uninstall"]).exits(0);
         let page = format!("{}/../docs/{page}", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(&page).unwrap();
-        let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("rm -r")).collect();
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(|line| line.starts_with("rm -r"))
+            .collect();
         assert!(!lines.is_empty());
         let mut shell = std::process::Command::new("sh");
         scratch.dress(&mut shell);
-        shell.current_dir(scratch.repo()).args(["-ec", &lines.join("\n")]);
+        shell
+            .current_dir(scratch.repo())
+            .args(["-ec", &lines.join("\n")]);
         assert!(shell.status().unwrap().success());
         let left = |folder: &std::path::Path| -> Vec<String> {
             let found = content(folder, &|_| false);
-            found.into_keys().filter(|name| name.contains("takeup")).collect()
+            found
+                .into_keys()
+                .filter(|name| name.contains("takeup"))
+                .collect()
         };
-        assert_eq!(left(&scratch.repo().join(".git")), Vec::<String>::new(), "{page}");
+        assert_eq!(
+            left(&scratch.repo().join(".git")),
+            Vec::<String>::new(),
+            "{page}"
+        );
     }
 }
+
+/// A folder that was made for the skill is no client, and what was put into a client's settings is told while it is there.
+#[test]
+fn the_skill_alone_makes_no_client() {
+    let scratch = takeup_tests::Scratch::new(super::PROGRAM);
+    let run = |words: &[&str]| scratch.takeup(&[&["agents"], words, &["--user"]].concat());
+    let is_found = || {
+        let said = scratch.takeup(&["agents", "--json"]).exits(0).json();
+        let all = said["data"]["agents"].as_array().unwrap();
+        let claude = all
+            .iter()
+            .find(|agent| agent["id"] == "claude-code")
+            .unwrap();
+        claude["detection"]["installed"] == true
+    };
+    run(&["install", "skills"]).exits(0);
+    assert!(!is_found());
+    let refused = run(&["install", "mcp"]);
+    assert_ne!(refused.code, 0, "{refused:?}");
+    let claude = scratch.home().join(".claude");
+    std::fs::write(claude.join("settings.json"), "{}").unwrap();
+    assert!(is_found());
+    run(&["install", "mcp"]).exits(0);
+    std::fs::remove_dir_all(&claude).unwrap();
+    let state = run(&["status", "mcp", "--json"]).exits(0).json();
+    assert_ne!(state["data"]["state"], "absent", "{state:#}");
+    run(&["uninstall", "mcp"]).exits(0);
+    assert!(!scratch.home().join(".claude.json").exists());
+}
+<<<<<<< HEAD
+=======
+
+/// Who forgets `--user` is told where it is.
+#[test]
+fn what_is_installed_elsewhere_is_said() {
+    let world = World::plain();
+    for (installed, asked) in [(&["--user"][..], &[][..]), (&[], &["--user"])] {
+        let run = |action: &str, scope: &[&str]| {
+            let words = [&["agents", action, "claude-code"], scope].concat();
+            world.run(&words).exits(0).stdout
+        };
+        run("install", installed);
+        for action in ["status", "uninstall"] {
+            let said = run(action, asked);
+            let command = [
+                &["git", "takeup", "agents", action, "claude-code"],
+                installed,
+            ]
+            .concat();
+            assert!(said.contains(&format!(": {}", command.join(" "))), "{said}");
+        }
+        run("uninstall", installed);
+        for scope in [installed, asked] {
+            let said = run("uninstall", scope);
+            assert!(!said.contains("it is installed"), "{said}");
+        }
+    }
+}
+>>>>>>> c26c9c8 (fixup! agents: a folder that holds takeup's skill alone is no client, and an MCP entry of Claude Code is told as long as it is there)

@@ -5,7 +5,7 @@ use takeup_core::agent::AgentError;
 use takeup_core::env::Env;
 use takeup_core::integration::Scope;
 
-use crate::clients::CLIENTS;
+use crate::clients::{CLIENTS, is_home};
 
 /// How a client writes an entry, and where.
 #[derive(Debug)]
@@ -78,9 +78,15 @@ pub(super) fn target(client: &str, env: &Env, scope: &Scope) -> Result<Target, A
                     let folder = home.join(".claude");
                     let base = match env.absolute("CLAUDE_CONFIG_DIR") {
                         Some(own) => own,
-                        // Its settings folder shows that it is there; the entry belongs into the file beside that folder.
-                        None if folder.is_dir() => home,
-                        None => folder,
+                        // Its settings folder shows that it is there, and so does the file beside that folder, where the entry
+                        // belongs.
+                        None if is_home(&folder) || is_there(&home.join(".claude.json")) => home,
+                        None => {
+                            return Err(AgentError::NotInstalled {
+                                agent: "Claude Code",
+                                why: format!("there is nothing of it in {}", folder.display()),
+                            });
+                        }
                     };
                     let target = of(base, ".claude.json", SERVERS, Form::Plain);
                     (target, "Claude Code")
@@ -137,9 +143,13 @@ pub(super) fn target(client: &str, env: &Env, scope: &Scope) -> Result<Target, A
     }
 }
 
+fn is_there(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok()
+}
+
 /// The one of the two names that is there.
 fn opencode_file(folder: &Path) -> &'static str {
-    if std::fs::symlink_metadata(folder.join("opencode.jsonc")).is_ok() {
+    if is_there(&folder.join("opencode.jsonc")) {
         "opencode.jsonc"
     } else {
         "opencode.json"
