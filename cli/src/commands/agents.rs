@@ -121,14 +121,10 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         }
         Action::Status(place) => {
             let (agent, scope) = resolve(&place, context)?;
-            Ok(report(
-                agent,
-                &scope,
-                Done::default(),
-                false,
-                context,
-                String::new(),
-            ))
+            let mut done = Done::default();
+            done.notes
+                .extend(other_place(agent, &scope, context, "status"));
+            Ok(report(agent, &scope, done, false, context, String::new()))
         }
     }
 }
@@ -226,6 +222,10 @@ fn change(
                 done.changed.dedup();
             }
         }
+        if done.changed.is_empty() {
+            done.notes
+                .extend(other_place(agent, scope, context, "uninstall"));
+        }
         done
     };
     let told = files(&done.changed, |file| {
@@ -238,6 +238,30 @@ fn change(
         }
     });
     Ok(report(agent, scope, done, false, context, told))
+}
+
+/// Says of an agent for which nothing is installed here that something is for the user, and the other way round.
+fn other_place(
+    agent: &dyn Agent,
+    scope: &Scope,
+    context: &Context,
+    action: &str,
+) -> Option<String> {
+    let is_absent =
+        |scope: &Scope| agent.integration(&context.env, scope) == IntegrationState::Absent;
+    let (other, place, option) = match scope {
+        Scope::Project { .. } => (Scope::User, "for you", " --user"),
+        Scope::User => {
+            let root = Site::open(&context.engine()).ok()?.place().root.clone();
+            (Scope::Project { root }, "in this repository", "")
+        }
+    };
+    (is_absent(scope) && !is_absent(&other)).then(|| {
+        format!(
+            "it is installed {place}: git takeup agents {action} {}{option}",
+            agent.id()
+        )
+    })
 }
 
 /// The most files of one folder that are named one by one.

@@ -414,8 +414,6 @@ fn the_skill_alone_makes_no_client() {
     run(&["uninstall", "mcp"]).exits(0);
     assert!(!scratch.home().join(".claude.json").exists());
 }
-<<<<<<< HEAD
-=======
 
 /// Who forgets `--user` is told where it is.
 #[test]
@@ -443,4 +441,3 @@ fn what_is_installed_elsewhere_is_said() {
         }
     }
 }
->>>>>>> c26c9c8 (fixup! agents: a folder that holds takeup's skill alone is no client, and an MCP entry of Claude Code is told as long as it is there)
