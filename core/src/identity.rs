@@ -204,7 +204,7 @@ fn acted_since(
     latest: Option<&Recorded>,
 ) -> Option<Time> {
     let recorded = latest.map(|latest| latest.provenance.at);
-    acted_at.filter(|at| acted_after.unwrap_or(Some(*at) > recorded))
+    acted_at.filter(|at| acted_after.unwrap_or_else(|| Some(*at) > recorded))
 }
 
 impl SessionRecord {

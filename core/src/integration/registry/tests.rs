@@ -212,7 +212,7 @@ fn a_damaged_record_is_put_aside() {
 fn the_last_to_go_puts_back_what_was_there_before_the_first() {
     let out = |text: &str, name: &str| -> String {
         let rest = text.lines().filter(|line| !line.starts_with(name));
-        rest.map(|line| format!("{line}\n")).collect()
+        rest.flat_map(|line| [line, "\n"]).collect()
     };
     for theirs in [None, Some("mine\r\n\r\n")] {
         for gone in [["one", "two"], ["two", "one"]] {
