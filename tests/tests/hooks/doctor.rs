@@ -603,7 +603,7 @@ fn what_is_said_of_a_closed_file_of_the_ledger_is_so() {
     let mut refused = Vec::new();
     for name in ["journal.jsonl", "state.json", "acknowledged"] {
         let path = folder.join(name);
-        fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
         let doctor = as_user(&["doctor", "--json"]).exits(1).json();
         let found = doctor["data"]["findings"].as_array().unwrap();
         let said = says(found, "ledger", "fail");
