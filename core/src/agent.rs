@@ -1,9 +1,11 @@
 //! What an adapter can do. Every capability is optional; the default says honestly "not supported".
+mod background;
 mod masked;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+pub use background::AgentTask;
 pub use masked::Masked;
 
 use schemars::JsonSchema;
@@ -348,6 +350,9 @@ pub struct ForeignTask {
     pub open_effects: Vec<OpenEffect>,
     /// Whether the session is alive, as far as the agent's files say.
     pub liveness: Liveness,
+    /// The record was last written by this program, to show what the ledger held: it says nothing that the ledger does not
+    /// know better.
+    pub mirrored: bool,
 }
 
 /// What the ledger decided and the agent's own files have to show. Applying the same effect twice equals once.
@@ -385,6 +390,9 @@ pub enum Effect {
         session: SessionRef,
         /// Its status.
         status: Status,
+        /// The session that took it up from there.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resumed_to: Option<SessionRef>,
         /// Globs it may edit.
         allowed: Vec<String>,
         /// Globs it must avoid.
@@ -394,12 +402,14 @@ pub enum Effect {
         /// When it was decided.
         at: Time,
     },
-    /// A review was asked for or decided.
+    /// A review of the ledger stands so now.
     Reviewed {
         /// The review, with its state.
         review: Box<Review>,
-        /// The session that decided or asked.
+        /// The session that holds the task now, whoever decided.
         session: SessionRef,
+        /// The task's status in that session.
+        status: Status,
     },
     /// A review kept in the agent's own files was decided here.
     ForeignReviewDecided {
@@ -572,6 +582,13 @@ pub trait Agent: Send + Sync {
             agent: self.name(),
             what: "recover a session into a new one",
         })
+    }
+
+    /// Lists what sessions of the agent run in the background by the agent's own means and that is, or may be, not over. Reads
+    /// only.
+    fn background(&self, env: &Env) -> Found<AgentTask> {
+        let _ = env;
+        Found::default()
     }
 
     /// Lists tasks kept in the agent's own format at this place. Reads only.

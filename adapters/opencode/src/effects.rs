@@ -32,6 +32,10 @@ pub(crate) fn apply(env: &Env, place: &Place, effect: &Effect) -> Result<(), Age
             | Effect::Reviewed { session, .. }
             | Effect::ForeignReviewDecided { session, .. } => session,
         },
+        shows_ledger: match effect {
+            Effect::TakenUp { .. } | Effect::Mirrored { .. } | Effect::Reviewed { .. } => true,
+            Effect::ForeignReviewDecided { .. } => false,
+        },
     };
     begin_folder(place)?;
     match effect {
@@ -49,6 +53,7 @@ pub(crate) fn apply(env: &Env, place: &Place, effect: &Effect) -> Result<(), Age
             title,
             session,
             status,
+            resumed_to,
             allowed,
             avoided,
             checks,
@@ -57,18 +62,22 @@ pub(crate) fn apply(env: &Env, place: &Place, effect: &Effect) -> Result<(), Age
             task_id,
             title,
             session,
-            *status,
+            (*status, resumed_to.as_ref()),
             (allowed, avoided, checks),
             *at,
         )?,
-        Effect::Reviewed { review, session } => writer.reviewed(review, session)?,
+        Effect::Reviewed {
+            review,
+            session,
+            status,
+        } => writer.reviewed(review, session, *status)?,
         Effect::ForeignReviewDecided {
             task_id,
             review_id,
             approved,
             session,
             at,
-        } => writer.decided(task_id, Some(review_id.as_str()), *approved, session, *at)?,
+        } => writer.decided(task_id, review_id.as_str(), *approved, session, *at)?,
     }
     Ok(())
 }
@@ -94,6 +103,8 @@ struct Writer<'a> {
     root: String,
     /// The session whose identity is written.
     concerned: &'a SessionRef,
+    /// What is written is what the ledger holds. A question that only the plugin's records hold is none of the ledger's.
+    shows_ledger: bool,
 }
 
 fn found(path: &Path) -> Result<Option<Object>, SidecarError> {
@@ -292,6 +303,7 @@ impl Writer<'_> {
             next.set("updatedAt", now);
             next.set("revision", revision + 1);
             next.set("resumedToSessionId", to);
+            sidecar::note_write(&mut next, None, self.shows_ledger);
             Ok(Some(next))
         })?;
         Ok(())
@@ -318,7 +330,7 @@ impl Writer<'_> {
                 at: now,
             }
             .over(object);
-            sidecar::note_head(&mut next, head.as_deref());
+            sidecar::note_write(&mut next, head.as_deref(), self.shows_ledger);
             if self.concerned.id.as_str() == session && self.concerned.agent != crate::agent_id() {
                 sidecar::note_agent(&mut next, self.concerned.agent.as_str());
             }
@@ -440,13 +452,17 @@ impl Writer<'_> {
         task_id: &TaskId,
         title: &str,
         session: &SessionRef,
-        status: Status,
+        (status, resumed_to): (Status, Option<&SessionRef>),
         lists: (&[String], &[String], &[String]),
         at: Time,
     ) -> Result<(), SidecarError> {
         let (task, id) = (task_id.as_str(), session.id.as_str());
         let now = at.to_string();
         let known = self.identity(task, id)?;
+        if known.is_none() && resumed_to.is_some() {
+            // It was never shown, and is over.
+            return Ok(());
+        }
         if let Some(known) = &known {
             if is_newer(&known.object, at) {
                 return Ok(());
@@ -454,6 +470,9 @@ impl Writer<'_> {
             if known.status.is_closed() {
                 // Nothing happens to it any more; who took it up stays.
                 return Ok(());
+            }
+            if let Some(taker) = resumed_to {
+                return self.release(task, id, taker.id.as_str(), None, &now);
             }
         }
         if !status.is_closed() {

@@ -243,6 +243,7 @@ mod tests {
             title: "T".to_owned(),
             session: SessionRef::new(crate::agent_id(), SessionId::new("ses_1").unwrap()),
             status: takeup_core::status::Status::Active,
+            resumed_to: None,
             allowed: Vec::new(),
             avoided: Vec::new(),
             checks: Vec::new(),

@@ -392,6 +392,7 @@ impl Run {
                 title: "Fix login timeout".to_owned(),
                 session: session_ref(text("sessionId")),
                 status: Status::Completed,
+                resumed_to: None,
                 allowed: Vec::new(),
                 avoided: Vec::new(),
                 checks: Vec::new(),

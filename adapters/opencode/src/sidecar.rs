@@ -10,7 +10,7 @@ mod workflow;
 
 pub use discover::{FoundIdentity, Listing, identities, reviews};
 pub use globs::matches as glob_matches;
-pub use identity::{Identity, NewIdentity, OWN_KEY, note_agent, note_head};
+pub use identity::{Identity, NewIdentity, OWN_KEY, note_agent, note_write};
 pub use json::{Json, Object};
 pub use names::{Collation, Paths, SIDECAR, sha256_hex, short_hash, slug, trim};
 pub use review::{BOUNDARY, Draft, Request, find as find_request};

@@ -104,6 +104,7 @@ pub(crate) fn tasks(env: &Env, place: &Place) -> Found<ForeignTask> {
                 },
                 |known| known.liveness.clone(),
             ),
+            mirrored: identity.shows_ledger(),
         });
     }
     found

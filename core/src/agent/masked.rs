@@ -7,8 +7,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::{
-    Agent, AgentError, Detection, Effect, ForeignAnswer, ForeignTask, Found, HookEvent, HookKind,
-    Interruption, Parcel, PlanItem, Received, Rung, Session, SessionDetail, SessionQuery, Turn,
+    Agent, AgentError, AgentTask, Detection, Effect, ForeignAnswer, ForeignTask, Found, HookEvent,
+    HookKind, Interruption, Parcel, PlanItem, Received, Rung, Session, SessionDetail, SessionQuery,
+    Turn,
 };
 use crate::env::Env;
 use crate::identity::OpenEffect;
@@ -87,6 +88,21 @@ impl<A: Agent> Agent for Masked<A> {
 
     fn recover_as_session(&self, env: &Env, id: &str) -> Result<Received, AgentError> {
         Words::of(env).result(self.0.recover_as_session(env, id))
+    }
+
+    fn background(&self, env: &Env) -> Found<AgentTask> {
+        Words::of(env).found(self.0.background(env), |words, task| {
+            let AgentTask {
+                id: _,
+                name,
+                session: _,
+                runs: _,
+                proof,
+                output: _,
+            } = task;
+            words.all(name);
+            words.mask(proof);
+        })
     }
 
     fn tasks(&self, env: &Env, place: &Place) -> Found<ForeignTask> {
@@ -314,6 +330,7 @@ impl Words {
             checks,
             open_effects,
             liveness,
+            mirrored: _,
         } = task;
         self.mask(title);
         match content {

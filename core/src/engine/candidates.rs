@@ -8,7 +8,6 @@ use super::compared::movement;
 use super::life::{SESSIONS, life, own_session};
 use super::prove::{CheckView, proofs};
 use super::recorded::{identities, is_beside_tasks, seen_here};
-use super::select::names;
 use super::views::{next_at_work, next_of};
 use super::{Caller, Engine, EngineError, Site, changes};
 use crate::agent::{ForeignTask, Session, SessionQuery};
@@ -84,22 +83,6 @@ impl<'a> Gatherer<'a> {
         gatherer
     }
 
-    /// Says why a session that was named is none of the candidates.
-    pub(super) fn no_session(&self, view: &View, named: &str) -> EngineError {
-        if let Some(there) = super::recorded::left_elsewhere(self.site, &view.state, named) {
-            return EngineError::HeldElsewhere(there);
-        }
-        let mut known = view.state.sessions.iter().map(|record| &record.session);
-        let mut in_stores = self.sessions.iter().map(|session| &session.session);
-        if known.any(|session| names(named, session))
-            || in_stores.any(|session| names(named, session))
-        {
-            EngineError::NothingLeft(named.to_owned())
-        } else {
-            EngineError::NoSession(named.to_owned())
-        }
-    }
-
     /// Judges everything there is a word of in `view`, the unfinished ones first.
     pub(super) fn all(&self, view: &View) -> Result<Vec<Candidate>, EngineError> {
         let mut found = Vec::new();
@@ -112,7 +95,9 @@ impl<'a> Gatherer<'a> {
             let ours = found.iter().any(|candidate| {
                 candidate.identity.task_id == task.task_id && candidate.session() == task.session
             });
-            if !ours {
+            // What the ledger does not hold of its own task was never so, whatever was shown there once.
+            let shown = task.mirrored && view.state.tasks.contains_key(&task.task_id);
+            if !ours && !shown {
                 found.push(self.of_foreign(task));
             }
         }
@@ -216,13 +201,21 @@ impl<'a> Gatherer<'a> {
             .foreign
             .iter()
             .find(|task| task.task_id == identity.task_id && task.session == identity.session);
+        let known = |review: &&Review| {
+            entry
+                .reviews
+                .iter()
+                .any(|own| own.review_id == review.review_id)
+        };
+        let asked_there = told.and_then(|task| task.review.as_ref());
         let review = entry
             .reviews
             .iter()
             .find_map(gate)
-            .or_else(|| gate(told?.review.as_ref()?));
-        let taken_there =
-            told.filter(|task| task.status == Status::Abandoned && !identity.status.is_closed());
+            .or_else(|| asked_there.filter(|review| !known(review)).and_then(gate));
+        let taken_there = told.filter(|task| {
+            task.status == Status::Abandoned && !task.mirrored && !identity.status.is_closed()
+        });
         let content = self.recorded_content(view, whereabouts, identity);
         let left = identity.latest.as_ref().map(|recorded| &recorded.tree);
         let at_record = identity.latest.as_ref().map(|left| left.provenance.at);

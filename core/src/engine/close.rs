@@ -82,7 +82,7 @@ fn unsettled(look: &TreeRecord) -> Option<String> {
 
 /// Closes a task, if its plan is proved on the present content at this moment.
 pub fn finish(engine: &Engine<'_>, request: &FinishRequest) -> Result<Closed, EngineError> {
-    let site = Site::open_used(engine)?;
+    let site = Site::open_used(engine, request.which.task.as_deref())?;
     let caller = Caller::of(engine, &request.which)?;
     if let Some(closed) = finished_before(&site.view, &site, &caller, request)? {
         return Ok(closed);
@@ -163,7 +163,7 @@ pub fn finish(engine: &Engine<'_>, request: &FinishRequest) -> Result<Closed, En
         Err(closed) => return Ok(closed),
     };
     effects::settle_beside(engine, &site, &caller.actor());
-    effects::mirror(engine, &site, &identity, &task);
+    effects::mirror(engine, &site, &identity.task_id);
     tidy(engine, &site);
     Ok(Closed {
         background: Running::of_task(engine, &site, &identity.task_id),
@@ -395,7 +395,7 @@ fn not_yours(view: &View, caller: &Caller, text: Option<&str>, error: EngineErro
 
 /// Gives a task up.
 pub fn abandon(engine: &Engine<'_>, request: &AbandonRequest) -> Result<Closed, EngineError> {
-    let site = Site::open_used(engine)?;
+    let site = Site::open_used(engine, request.which.task.as_deref())?;
     let caller = Caller::of(engine, &request.which)?;
     // A person may give up what any session left; a session that is named, or that an agent names itself by, must be the
     // one that holds it.
@@ -496,7 +496,7 @@ pub fn abandon(engine: &Engine<'_>, request: &AbandonRequest) -> Result<Closed, 
     })?;
     let (identity, task) = committed.value;
     effects::settle_beside(engine, &site, &caller.actor());
-    effects::mirror(engine, &site, &identity, &task);
+    effects::mirror(engine, &site, &identity.task_id);
     tidy(engine, &site);
     Ok(Closed {
         background: Running::of_task(engine, &site, &identity.task_id),

@@ -1,12 +1,14 @@
 //! Effects on the agents' own files: decided in the ledger, applied after, and applied by the next call where that failed.
+use std::collections::BTreeMap;
+
 use super::{Engine, EngineError, PATIENCE, Site};
 use crate::agent::{AgentError, Effect};
 use crate::boundary::Boundary;
 use crate::identity::{Identity, Task};
-use crate::ids::AgentId;
-use crate::ledger::{Actor, Change, PendingEffect, Transition};
+use crate::ids::{AgentId, SessionRef, TaskId};
+use crate::ledger::{Actor, Change, PendingEffect, State, Transition};
 use crate::paths::text_of_path;
-use crate::time::Time;
+use crate::review::{Review, ReviewState};
 
 /// Returns the effects that the agents whose files mirror this place have to show, ready to be put into a transition.
 pub(super) fn decided(
@@ -118,25 +120,78 @@ pub(super) fn settle(
     Ok(settled)
 }
 
-/// Shows in the agents' own files how a task of the ledger stands. Best effort: nothing was promised to those files, and
-/// the next transition shows the task anew.
-pub(super) fn mirror(engine: &Engine<'_>, site: &Site, identity: &Identity, task: &Task) {
-    let effect = mirrored(identity, task, identity.updated_at);
-    for agent in engine
+/// Shows in the agents' own files how a task of the ledger stands: its questions, and who holds it. Best effort: nothing was
+/// promised to those files, and the next transition shows the task anew.
+pub(super) fn mirror(engine: &Engine<'_>, site: &Site, task_id: &TaskId) {
+    let agents: Vec<_> = engine
         .agents
         .iter()
         .filter(|agent| agent.mirrors(engine.env, site.place()))
-    {
-        let _shown = agent.apply(engine.env, site.place(), &effect);
+        .collect();
+    if agents.is_empty() {
+        return;
+    }
+    let effects = match site.ledger.read() {
+        Ok(view) => shown(site, &view.state, task_id),
+        Err(error) => {
+            site.ledger.log(engine.clock, &format!("mirror: {error}"));
+            return;
+        }
+    };
+    for effect in &effects {
+        for agent in &agents {
+            if let Err(error) = agent.apply(engine.env, site.place(), effect) {
+                let line = format!("{}: {error}", agent.id());
+                site.ledger.log(engine.clock, &line);
+            }
+        }
     }
 }
 
-fn mirrored(identity: &Identity, task: &Task, at: Time) -> Effect {
+/// Says what those files have to show of a task that is held here.
+fn shown(site: &Site, state: &State, task_id: &TaskId) -> Vec<Effect> {
+    let Some(entry) = state.tasks.get(task_id) else {
+        return Vec::new();
+    };
+    let Some(holder) = entry.holder().filter(|holder| site.is_here(&holder.place)) else {
+        return Vec::new();
+    };
+    // What came of the others goes before the last question that waits of each session that asked: there is room for one.
+    let (waiting, others): (Vec<&Review>, Vec<&Review>) =
+        (entry.reviews.iter()).partition(|review| review.state == ReviewState::Pending);
+    let waiting: BTreeMap<&SessionRef, &Review> = waiting
+        .into_iter()
+        .map(|review| (&review.session, review))
+        .collect();
+    let questions = others.into_iter().chain(waiting.into_values());
+    let questions = questions.map(|review| Effect::Reviewed {
+        review: Box::new(as_shown(review)),
+        session: holder.session.clone(),
+        status: holder.status,
+    });
+    // A take-up that could not be shown yet is shown as what it is, by whoever settles it.
+    let waits = state.pending.iter().any(
+        |pending| matches!(&pending.effect, Effect::TakenUp { task_id: of, .. } if of == task_id),
+    );
+    let sources = entry.identities.iter().filter(|identity| {
+        !waits
+            && identity.resumed_to.as_ref() == Some(&holder.session)
+            && identity.session != holder.session
+            && site.is_here(&identity.place)
+    });
+    let identities = sources
+        .chain(std::iter::once(holder))
+        .map(|identity| mirrored(identity, &entry.task));
+    questions.chain(identities).collect()
+}
+
+fn mirrored(identity: &Identity, task: &Task) -> Effect {
     Effect::Mirrored {
         task_id: task.task_id.clone(),
         title: task.title.clone(),
         session: identity.session.clone(),
         status: identity.status,
+        resumed_to: identity.resumed_to.clone(),
         allowed: unmarked(&task.boundary.allowed),
         avoided: unmarked(&task.boundary.avoided),
         checks: task
@@ -145,12 +200,21 @@ fn mirrored(identity: &Identity, task: &Task, at: Time) -> Effect {
             .iter()
             .map(|check| check.command.clone())
             .collect(),
-        at,
+        at: identity.updated_at,
+    }
+}
+
+/// A question as an agent's own files hold it.
+pub(super) fn as_shown(review: &Review) -> Review {
+    Review {
+        current_boundary: unmarked(&review.current_boundary),
+        requested_boundary: unmarked(&review.requested_boundary),
+        ..review.clone()
     }
 }
 
 /// Patterns as an agent's own files hold them: these have no mark for a path that is none.
-pub(super) fn unmarked(globs: &[String]) -> Vec<String> {
+fn unmarked(globs: &[String]) -> Vec<String> {
     let unmarked = globs.iter().map(|glob| Boundary::unmarked(glob).to_owned());
     unmarked.collect()
 }

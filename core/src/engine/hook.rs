@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::running::ends_between;
 use super::start::{SaveRequest, record, saved_identity};
 use super::{Caller, Candidate, Engine, EngineError, InspectRequest, Site, effects, inspect};
 use crate::agent::{Agent, HookEvent, HookKind};
@@ -44,17 +45,20 @@ pub fn agent_hook(
         ..*engine
     };
     let site = Site::open(&engine)?;
-    let lost = if site.is_used() {
-        record_event(&engine, &site, &said)?
+    // What nobody is shown is said when somebody is.
+    let is_heard = agent.hook_reply(event, "").is_some();
+    let mut lines = if site.is_used() {
+        record_event(&engine, &site, &said, is_heard)?
     } else {
         Vec::new()
     };
-    let notice = if matches!(said.kind, HookKind::SessionStart | HookKind::Compaction) {
-        notice(&engine, &said.session)?
-    } else {
-        (!lost.is_empty()).then(|| lost.join("\n"))
-    };
-    Ok(notice.and_then(|notice| agent.hook_reply(event, &notice)))
+    if matches!(said.kind, HookKind::SessionStart | HookKind::Compaction) {
+        drop(lines.splice(0..0, notice(&engine, &said.session)?));
+    }
+    if lines.is_empty() {
+        return Ok(None);
+    }
+    Ok(agent.hook_reply(event, &lines.join("\n")))
 }
 
 /// Returns the environment in the folder that an agent works in. The repository around it counts: `GIT_DIR` and its kin may be
@@ -71,11 +75,13 @@ fn env_in(env: &Env, cwd: &Path) -> Env {
     }
 }
 
-/// Records an event. Returns what a session whose turn begins has to hear, a line each.
+/// Records an event. Returns what a session that begins, or whose turn begins, has to hear, a line each: since it heard something
+/// last.
 fn record_event(
     engine: &Engine<'_>,
     site: &Site,
     said: &HookEvent,
+    is_heard: bool,
 ) -> Result<Vec<String>, EngineError> {
     let caller = Caller {
         session: Some(said.session.clone()),
@@ -112,12 +118,10 @@ fn record_event(
             updated_at: at,
         });
         session.go_on_in(place.clone());
+        let told_at = session.told_at;
+        let heard_at = told_at.unwrap_or(session.created_at);
         let lost = if matches!(said.kind, HookKind::TurnStart { .. }) {
-            lost_since(
-                view,
-                &said.session,
-                session.told_at.unwrap_or(session.created_at),
-            )
+            lost_since(view, &said.session, heard_at)
         } else {
             Vec::new()
         };
@@ -131,6 +135,9 @@ fn record_event(
             session.process = None;
         }
         apply(engine, &mut session, said, look.as_ref(), &speaker, at);
+        if !is_heard {
+            session.told_at = told_at;
+        }
         let mut changes = Vec::new();
         let mut shown = Vec::new();
         for identity in held(site, view, said) {
@@ -138,7 +145,7 @@ fn record_event(
             let look = look.as_ref().filter(|_| site.is_here(&identity.place));
             let speaker = speaking(identity.process.as_ref());
             if let Some(next) = follow(identity, &session, said, look, &speaker, at)? {
-                shown.push(next.clone());
+                shown.push(next.task_id.clone());
                 changes.push(Change::Identity {
                     identity: Box::new(next),
                 });
@@ -156,15 +163,20 @@ fn record_event(
             operation: "hook".to_owned(),
             changes,
         });
-        Ok::<_, EngineError>((transition, (shown, lost)))
+        Ok::<_, EngineError>((transition, (shown, lost, heard_at)))
     })?;
-    let (shown, lost) = committed.value;
-    for identity in &shown {
-        if let Some(entry) = site.view.state.tasks.get(&identity.task_id) {
-            effects::mirror(engine, site, identity, &entry.task);
-        }
+    let (shown, mut lines, heard_at) = committed.value;
+    for task_id in &shown {
+        effects::mirror(engine, site, task_id);
     }
-    Ok(lost)
+    let begins = matches!(
+        said.kind,
+        HookKind::SessionStart | HookKind::TurnStart { .. }
+    );
+    if begins && is_heard {
+        lines.extend(ends_between(engine, site, &said.session, (heard_at, at)));
+    }
+    Ok(lines)
 }
 
 /// Tells whether the process of a hook stands for its session from now on: who speaks for a session is it, and one may be

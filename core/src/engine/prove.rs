@@ -124,7 +124,7 @@ pub struct Evaluation {
 
 /// Compares the present content with boundary and plan.
 pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, EngineError> {
-    let site = Site::open_used(engine)?;
+    let site = Site::open_used(engine, which.task.as_deref())?;
     let caller = Caller::of(engine, which)?;
     super::review::apply_decided(engine, &site, &caller)?;
     let view = site.ledger.read()?;
@@ -149,7 +149,7 @@ pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, Engine
     let present = look.record.fingerprint.as_ref();
     running.mark(&identity.task_id, &mut evidence, &site, present);
     if wrote {
-        effects::mirror(engine, &site, &identity, &task);
+        effects::mirror(engine, &site, &identity.task_id);
     }
     Ok(Evaluation {
         next: next_step(
@@ -437,7 +437,7 @@ pub fn next(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineError>
 /// Records that the calls which sessions before left open were looked at, and what damage may have taken of the task: they are
 /// no unknown any more. Changes nothing where there is neither.
 pub fn looked(engine: &Engine<'_>, which: &Which) -> Result<Vec<OpenEffect>, EngineError> {
-    let site = Site::open_used(engine)?;
+    let site = Site::open_used(engine, which.task.as_deref())?;
     let caller = Caller::of(engine, which)?;
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
@@ -490,7 +490,7 @@ pub fn looked(engine: &Engine<'_>, which: &Which) -> Result<Vec<OpenEffect>, Eng
 
 /// Says the next step without taking it.
 fn look_ahead(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineError> {
-    let site = Site::open_used(engine)?;
+    let site = Site::open_used(engine, which.task.as_deref())?;
     let caller = Caller::of(engine, which)?;
     effects::settle_beside(engine, &site, &caller.actor());
     let identity = select::own_one(&site, &site.view.state, &caller, which.task.as_deref())?;
@@ -572,7 +572,7 @@ pub fn add_evidence(
     which: &Which,
     report: &RunReport,
 ) -> Result<Evidence, EngineError> {
-    let site = Site::open_used(engine)?;
+    let site = Site::open_used(engine, which.task.as_deref())?;
     let caller = Caller::of(engine, which)?;
     let at = engine.clock.now();
     let command = engine.mask(&report.command);

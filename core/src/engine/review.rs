@@ -11,7 +11,7 @@ pub use avoided::NotBack;
 
 use super::close::entry_of;
 use super::{Caller, Changed, Engine, EngineError, PATIENCE, Site, Which, effects, select};
-use crate::agent::{Effect, ForeignAnswer};
+use crate::agent::ForeignAnswer;
 use crate::boundary::{Boundary, Raise};
 use crate::fingerprint::Look;
 use crate::identity::Identity;
@@ -186,7 +186,7 @@ pub fn request_review(engine: &Engine<'_>, request: &ReviewRequest) -> Result<Re
             "a reason code is a word of letters, digits, '_' and '-'".to_owned(),
         ));
     }
-    let site = Site::open_used(engine)?;
+    let site = Site::open_used(engine, request.which.task.as_deref())?;
     let caller = Caller::of(engine, &request.which)?;
     let look = site.settled_look(engine, &caller, true, false)?;
     let at = engine.clock.now();
@@ -241,9 +241,9 @@ pub fn request_review(engine: &Engine<'_>, request: &ReviewRequest) -> Result<Re
         };
         ask(entry, identity, review, &caller, at)
     })?;
-    let (review, identity) = committed.value;
+    let review = committed.value;
     if committed.wrote {
-        show_review(engine, &site, &review, &identity.session);
+        effects::mirror(engine, &site, &review.task_id);
     }
     Ok(review)
 }
@@ -255,7 +255,7 @@ fn ask(
     review: Review,
     caller: &Caller,
     at: Time,
-) -> Result<(Option<Transition>, (Review, Identity)), EngineError> {
+) -> Result<(Option<Transition>, Review), EngineError> {
     let same = |known: &&Review| {
         known.state == ReviewState::Pending
             && known.reason_code == review.reason_code
@@ -264,7 +264,7 @@ fn ask(
             && known.requested_boundary == review.requested_boundary
     };
     if let Some(known) = entry.reviews.iter().find(same) {
-        return Ok((None, (known.clone(), identity.clone())));
+        return Ok((None, known.clone()));
     }
     let refuse = |refusal| EngineError::Transition {
         task_id: identity.task_id.clone(),
@@ -279,7 +279,7 @@ fn ask(
             review: Box::new(review.clone()),
         },
         Change::Identity {
-            identity: Box::new(next.clone()),
+            identity: Box::new(next),
         },
     ];
     let transition = Transition {
@@ -288,7 +288,7 @@ fn ask(
         operation: "review-request".to_owned(),
         changes,
     };
-    Ok((Some(transition), (review, next)))
+    Ok((Some(transition), review))
 }
 
 fn new_id() -> Result<ReviewId, EngineError> {
@@ -389,6 +389,7 @@ pub fn decide(engine: &Engine<'_>, request: &DecideRequest) -> Result<Review, En
     if let ReviewState::Applied { decision, .. } = &review.state {
         // The same answer again changes nothing; another one comes too late.
         return if decision.approved == request.approve {
+            effects::mirror(engine, &site, &review.task_id);
             Ok(review)
         } else {
             Err(EngineError::AlreadyDecided(review.review_id.to_string()))
@@ -407,7 +408,7 @@ pub fn decide(engine: &Engine<'_>, request: &DecideRequest) -> Result<Review, En
     {
         return Err(EngineError::AlreadyDecided(review.review_id.to_string()));
     }
-    show_review(engine, &site, &review, &caller.actor().session);
+    effects::mirror(engine, &site, &review.task_id);
     Ok(review)
 }
 
@@ -542,14 +543,15 @@ pub(super) fn apply_decided(
         return Ok(());
     }
     let place = site.place_record()?;
-    site.ledger.transact(engine.clock, PATIENCE, |view| {
+    let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         let mut changes = Vec::new();
-        for review in undecided(view) {
+        let undecided = undecided(view);
+        for review in &undecided {
             let ReviewState::Decided { decision } = &review.state else {
                 continue;
             };
             let entry = entry_of(view, &review.task_id)?;
-            changes.extend(consequences(entry, &review, decision, &place, at));
+            changes.extend(consequences(entry, review, decision, &place, at));
             let mut applied = review.clone();
             applied.state = ReviewState::Applied {
                 decision: decision.clone(),
@@ -565,8 +567,11 @@ pub(super) fn apply_decided(
             operation: "review-apply".to_owned(),
             changes,
         });
-        Ok::<_, EngineError>((transition, ()))
+        Ok::<_, EngineError>((transition, undecided))
     })?;
+    for review in &committed.value {
+        effects::mirror(engine, site, &review.task_id);
+    }
     Ok(())
 }
 
@@ -658,22 +663,4 @@ fn consequences(
 /// terminal who answers for the session that asked does not.
 fn decides_for_itself(session: &SessionRef, holder: &Identity) -> bool {
     session != &holder.session && !session.is_nobody_special()
-}
-
-/// Shows a review in the files of the agents that mirror this place; best effort, like every mirror.
-fn show_review(engine: &Engine<'_>, site: &Site, review: &Review, session: &SessionRef) {
-    let mut review = review.clone();
-    review.current_boundary = effects::unmarked(&review.current_boundary);
-    review.requested_boundary = effects::unmarked(&review.requested_boundary);
-    let effect = Effect::Reviewed {
-        review: Box::new(review),
-        session: session.clone(),
-    };
-    for agent in engine
-        .agents
-        .iter()
-        .filter(|agent| agent.mirrors(engine.env, site.place()))
-    {
-        let _shown = agent.apply(engine.env, site.place(), &effect);
-    }
 }

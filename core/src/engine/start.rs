@@ -184,7 +184,7 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
     let (identity, task, begun) = committed.value;
     super::effects::settle_beside(engine, &site, &caller.actor());
     if committed.wrote {
-        super::effects::mirror(engine, &site, &identity, &task);
+        super::effects::mirror(engine, &site, &identity.task_id);
     }
     Ok(Started {
         agent: identity.session.agent.to_string(),
@@ -297,7 +297,7 @@ pub struct Saved {
 
 /// Records what the calling session leaves.
 pub fn save(engine: &Engine<'_>, request: &SaveRequest) -> Result<Saved, EngineError> {
-    let site = Site::open_used(engine)?;
+    let site = Site::open_used(engine, None)?;
     let caller = Caller::find(
         engine,
         request.session.as_deref(),
@@ -363,9 +363,7 @@ pub fn save(engine: &Engine<'_>, request: &SaveRequest) -> Result<Saved, EngineE
     super::effects::settle_beside(engine, &site, &caller.actor());
     if committed.wrote {
         for (identity, _) in &committed.value {
-            if let Some(entry) = site.view.state.tasks.get(&identity.task_id) {
-                super::effects::mirror(engine, &site, identity, &entry.task);
-            }
+            super::effects::mirror(engine, &site, &identity.task_id);
         }
     }
     Ok(Saved {
@@ -463,7 +461,7 @@ pub fn add_note(
     if text.trim().is_empty() {
         return Err(EngineError::NotAllowed("a note needs some text".to_owned()));
     }
-    let site = Site::open_used(engine)?;
+    let site = Site::open_used(engine, request.which.task.as_deref())?;
     let caller = Caller::of(engine, &request.which)?;
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {

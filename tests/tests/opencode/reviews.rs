@@ -2,7 +2,7 @@
 use serde_json::{Value, json};
 use takeup_tests::{Ran, Scratch, picture};
 
-use super::{digest, identity, put, record, scratch};
+use super::{digest, identity, put, record, scratch, sidecar};
 
 const QUESTION: &str = "human-review-t1-ses-1.json";
 const HOLDER: &str = "task-identity-t1-ses-1.json";
@@ -13,20 +13,24 @@ fn asked() -> Scratch {
 }
 
 fn asked_for(reason: &str) -> Scratch {
+    asked_in(reason, &[])
+}
+
+/// `process`: what `start` is told of the session's process.
+fn asked_in(reason: &str, process: &[&str]) -> Scratch {
     let scratch = scratch();
-    scratch
-        .takeup(&[
-            "start",
-            "t1",
-            "--session",
-            "ses_1",
-            "--agent",
-            "opencode",
-            "--no-checks",
-            "--allow",
-            "src/**",
-        ])
-        .exits(0);
+    let start = [
+        "start",
+        "t1",
+        "--session",
+        "ses_1",
+        "--agent",
+        "opencode",
+        "--no-checks",
+        "--allow",
+        "src/**",
+    ];
+    scratch.takeup(&[&start[..], process].concat()).exits(0);
     scratch
         .takeup(&[
             "review",
@@ -272,5 +276,242 @@ fn the_first_word_stands_even_where_it_could_not_be_written() {
         journal.matches(r#""operation":"review-decide""#).count(),
         1,
         "{journal}"
+    );
+}
+
+/// How the records show the task: each session with its status, and where it went.
+fn holders(scratch: &Scratch) -> Vec<(String, String, Value)> {
+    let mut found: Vec<_> = sidecar(scratch)
+        .read_dir()
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with("task-identity-t1-") && name.ends_with(".json"))
+        .map(|name| {
+            let record = record(scratch, &name);
+            let text = |key: &str| record[key].as_str().unwrap().to_owned();
+            (
+                text("sessionId"),
+                text("status"),
+                record["resumedToSessionId"].clone(),
+            )
+        })
+        .collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found
+}
+
+fn holder(session: &str, status: &str, to: Value) -> (String, String, Value) {
+    (session.to_owned(), status.to_owned(), to)
+}
+
+/// A process that stands for a session.
+struct Living(std::process::Child);
+
+impl Drop for Living {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// A person's answer at a terminal moves nothing: the session that asked lives, and has its task.
+#[test]
+fn a_persons_answer_leaves_the_task_with_the_session_that_asked() {
+    let living = Living(
+        std::process::Command::new("sleep")
+            .arg("1000")
+            .spawn()
+            .unwrap(),
+    );
+    let pid = living.0.id().to_string();
+    let scratch = asked_in("BOUNDARY_EXPANSION_REQUIRED", &["--pid", &pid]);
+    scratch
+        .takeup(&["review", "approve", "t1", "--confirm"])
+        .exits(0);
+    let only = [holder("ses_1", "dirty", Value::Null)];
+    assert_eq!(holders(&scratch), only);
+    let shown = shown(&scratch);
+    assert_eq!(shown["data"]["candidates"][0]["verdict"], "in-use");
+    let list = scratch.takeup(&["inspect", "--all", "--json"]).json();
+    assert_eq!(list["data"]["candidates"].as_array().unwrap().len(), 1);
+    let other = ["resume", "t1", "--to", "ses_2", "--agent", "opencode"];
+    scratch
+        .takeup(&[&other[..], &["--confirm"]].concat())
+        .exits(5);
+    assert_eq!(holders(&scratch), only);
+
+    // The same of a question that only OpenCode++'s records hold.
+    let (scratch, id) = foreign("BOUNDARY_EXPANSION_REQUIRED");
+    decide(&scratch, "approve", &id).exits(0);
+    assert_eq!(holders(&scratch), only);
+}
+
+/// What our own program showed there says nothing against the ledger.
+#[test]
+fn a_record_that_we_wrote_ourselves_is_no_word_against_the_ledger() {
+    let scratch = asked();
+    let mut phantom = record(&scratch, HOLDER);
+    phantom["sessionId"] = json!("ses_phantom");
+    phantom["status"] = json!("dirty");
+    put(&scratch, "task-identity-t1-ses-phantom.json", &phantom);
+    let mut left = record(&scratch, HOLDER);
+    left["status"] = json!("abandoned");
+    left["resumedToSessionId"] = json!("ses_phantom");
+    put(&scratch, HOLDER, &left);
+    let list = scratch.takeup(&["inspect", "--all", "--json"]).json();
+    let found = list["data"]["candidates"].as_array().unwrap();
+    assert_eq!(found.len(), 1, "{list}");
+    assert_eq!(found[0]["verdict"], "human-review");
+    // Where somebody else wrote since, it is.
+    phantom["revision"] = json!(phantom["revision"].as_u64().unwrap() + 1);
+    put(&scratch, "task-identity-t1-ses-phantom.json", &phantom);
+    let list = scratch.takeup(&["inspect", "--all", "--json"]).json();
+    assert_eq!(list["data"]["candidates"].as_array().unwrap().len(), 2);
+}
+
+/// A task with a change outside its boundary, about which `evaluate` asked.
+fn strayed() -> Scratch {
+    let scratch = scratch();
+    let own = ["--session", "ses_1", "--agent", "opencode"];
+    scratch
+        .takeup(
+            &[
+                &["start", "t1", "--no-checks", "--allow", "src/**"][..],
+                &own,
+            ]
+            .concat(),
+        )
+        .exits(0);
+    scratch.write("other.txt", "changed\n");
+    scratch
+        .takeup(&[&["evaluate", "t1"][..], &own].concat())
+        .exits(3);
+    scratch
+}
+
+/// The question that the check of the boundary asks stands there as every other, and so does what came of it.
+#[test]
+fn a_question_of_evaluate_is_shown_and_so_is_its_answer() {
+    let scratch = strayed();
+    let question = record(&scratch, QUESTION);
+    assert_eq!(question["status"], "pending");
+    assert_eq!(question["reasonCode"], "BOUNDARY_EXPANSION_REQUIRED");
+    assert_eq!(question["affectedFiles"], json!(["other.txt"]));
+    assert_eq!(
+        holders(&scratch),
+        [holder("ses_1", "human-review", Value::Null)]
+    );
+    // Answered there, it is taken over as every other is.
+    answer(&scratch, "rejected", "abandoned");
+    assert_eq!(listed(&scratch), json!(false));
+
+    for from in [&[][..], &["--session", "ses_1", "--agent", "opencode"]] {
+        let scratch = strayed();
+        scratch
+            .takeup(&[&["review", "approve", "t1", "--confirm"][..], from].concat())
+            .exits(0);
+        assert_eq!(record(&scratch, QUESTION)["status"], "resumed");
+        assert_eq!(holders(&scratch), [holder("ses_1", "dirty", Value::Null)]);
+        let run = std::fs::read(scratch.repo().join(".agent-context/runs/t1/run.json")).unwrap();
+        let run: Value = serde_json::from_slice(&run).unwrap();
+        assert_eq!(run["allowedEditGlobs"], json!(["other.txt", "src/**"]));
+        assert_eq!(run["boundaryRevision"], 2);
+    }
+    let elsewhere = &["--session", "ses_2", "--agent", "opencode"][..];
+    for from in [&[][..], elsewhere] {
+        let scratch = strayed();
+        scratch
+            .takeup(&[&["review", "reject", "t1", "--confirm"][..], from].concat())
+            .exits(0);
+        assert_eq!(record(&scratch, QUESTION)["status"], "rejected");
+        assert_eq!(
+            holders(&scratch),
+            [holder("ses_1", "abandoned", Value::Null)]
+        );
+    }
+}
+
+/// The ledger knows more kinds of questions that can be approved than OpenCode++ does.
+#[test]
+fn an_answer_from_another_session_is_shown_whatever_was_asked() {
+    for reason in ["BOUNDARY_EXPANSION_REQUIRED", "UNVERIFIABLE_RESULT"] {
+        let scratch = asked_for(reason);
+        scratch
+            .takeup(&[
+                "review",
+                "approve",
+                "t1",
+                "--confirm",
+                "--session",
+                "ses_2",
+                "--agent",
+                "opencode",
+            ])
+            .exits(0);
+        assert_eq!(record(&scratch, QUESTION)["status"], "resumed", "{reason}");
+        assert_eq!(
+            holders(&scratch),
+            [
+                holder("ses_1", "abandoned", json!("ses_2")),
+                holder("ses_2", "dirty", Value::Null)
+            ],
+            "{reason}"
+        );
+    }
+}
+
+/// There is room for one question of a session: the last that waits stands there.
+#[test]
+fn of_two_questions_the_one_that_waits_is_shown() {
+    let scratch = asked();
+    let own = ["--session", "ses_1", "--agent", "opencode"];
+    let asked = scratch
+        .takeup(
+            &[
+                &["review", "request", "And the docs?", "--json"][..],
+                &["--reason", "EXTERNAL_SIDE_EFFECT"],
+                &own,
+            ]
+            .concat(),
+        )
+        .exits(0)
+        .json();
+    let second = asked["data"]["review"]["reviewId"].as_str().unwrap();
+    let shown = || {
+        let question = record(&scratch, QUESTION);
+        (
+            question["explanation"].as_str().unwrap().to_owned(),
+            question["status"].as_str().unwrap().to_owned(),
+        )
+    };
+    let waits = [holder("ses_1", "human-review", Value::Null)];
+    assert_eq!(shown(), ("And the docs?".to_owned(), "pending".to_owned()));
+    scratch
+        .takeup(&["review", "approve", second, "--confirm"])
+        .exits(0);
+    assert_eq!(
+        shown(),
+        ("It needs the helper.".to_owned(), "pending".to_owned())
+    );
+    assert_eq!(holders(&scratch), waits);
+    scratch
+        .takeup(&["review", "approve", "t1", "--confirm"])
+        .exits(0);
+    assert_eq!(shown().1, "resumed");
+    assert_eq!(holders(&scratch), [holder("ses_1", "dirty", Value::Null)]);
+}
+
+/// What is given up asks nothing any more.
+#[test]
+fn the_question_of_a_task_that_is_given_up_is_over_there_too() {
+    let scratch = asked();
+    let own = ["--session", "ses_1", "--agent", "opencode"];
+    scratch
+        .takeup(&[&["abandon", "t1"][..], &own].concat())
+        .exits(0);
+    assert_eq!(record(&scratch, QUESTION)["status"], "rejected");
+    assert_eq!(
+        holders(&scratch),
+        [holder("ses_1", "abandoned", Value::Null)]
     );
 }

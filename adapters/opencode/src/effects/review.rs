@@ -8,19 +8,22 @@ use takeup_core::time::Time;
 
 use super::{Writer, candidates_of, found, is_newer, title_and_kind, update};
 use crate::sidecar::{
-    self, BOUNDARY, Collation, Draft, Json, Object, Request, SidecarError, Step,
+    self, BOUNDARY, Collation, Draft, Identity, Json, Object, Request, SidecarError, Step,
     WorkflowResumed as Resumed,
 };
 
 impl Writer<'_> {
+    /// Shows a question of the ledger, and what came of it. `holder` has the task now, in `status`.
     pub(super) fn reviewed(
         &self,
         review: &Review,
-        session: &SessionRef,
+        holder: &SessionRef,
+        status: Status,
     ) -> Result<(), SidecarError> {
         let task = review.task_id.as_str();
         let asked_by = review.session.id.as_str();
         let path = self.paths.review(Some(task), Some(asked_by));
+        let is_this = |request: &Request| request.has_id(review.review_id.as_str());
         match &review.state {
             ReviewState::Pending => {
                 let order = Collation::new().map_err(SidecarError::Conflict)?;
@@ -30,8 +33,15 @@ impl Writer<'_> {
                     .flatten()
                     .and_then(|manifest| manifest.get("boundaryRevision").and_then(Json::whole));
                 update(&path, |object| {
-                    let known = object.is_some_and(|object| is_newer(object, review.created_at));
-                    if known {
+                    let there = object.and_then(|object| Request::check(object).ok());
+                    let stays = there.is_some_and(|there| {
+                        // What the plugin asked since takes its place, as with the plugin's own questions.
+                        let newer = there.is_pending()
+                            && !there.is_of_ledger()
+                            && is_newer(&there.object, review.created_at);
+                        newer || is_this(&there)
+                    });
+                    if stays {
                         return Ok(None);
                     }
                     let draft = Draft {
@@ -56,22 +66,32 @@ impl Writer<'_> {
                         )
                     }))
                 })?;
-                self.wait_for_person(task, asked_by, &review.created_at.to_string())
+                if status == Status::HumanReview {
+                    self.wait_for_person(task, asked_by, &review.created_at.to_string())?;
+                }
+                Ok(())
             }
-            ReviewState::Decided { decision } | ReviewState::Applied { decision, .. } => {
-                let id = found(&path)?
-                    .and_then(|object| Request::check(&object).ok())
-                    .map(|request| request.id);
-                match id {
-                    Some(id) => self.decided(
-                        &review.task_id,
-                        Some(&id),
-                        decision.approved,
-                        session,
-                        decision.at,
-                    ),
-                    // It was never shown to the plugin.
-                    None => Ok(()),
+            // Nothing came of it yet.
+            ReviewState::Decided { .. } => Ok(()),
+            ReviewState::Applied { decision, .. } => {
+                let shown = found(&path)?.and_then(|object| Request::check(&object).ok());
+                let Some(request) = shown.filter(|request| is_this(request) && request.is_open())
+                else {
+                    return Ok(());
+                };
+                let answer = Answer {
+                    task,
+                    request: &request,
+                    path: &path,
+                    asked_by,
+                    holder: holder.id.as_str(),
+                    status,
+                    now: &decision.at.to_string(),
+                };
+                if decision.approved {
+                    self.approve(&answer)
+                } else {
+                    self.reject(&answer)
                 }
             }
         }
@@ -105,46 +125,73 @@ impl Writer<'_> {
         )
     }
 
-    /// Applies a person's decision on a question that stands in the plugin's records.
+    /// Applies a person's decision on a question that only the plugin's records hold.
     pub(super) fn decided(
         &self,
         task_id: &TaskId,
-        id: Option<&str>,
+        id: &str,
         approved: bool,
         session: &SessionRef,
         at: Time,
     ) -> Result<(), SidecarError> {
         let (task, caller) = (task_id.as_str(), session.id.as_str());
-        let now = at.to_string();
-        let (listing, _) = sidecar::identities(&self.paths);
+        let (listing, identities) = sidecar::identities(&self.paths);
         let requests = sidecar::reviews(&self.paths, &listing).items;
         let exact = self.paths.review(Some(task), Some(caller));
         let Some((path, request)) =
-            sidecar::find_request(&requests, &exact, task, Some(caller), id)
+            sidecar::find_request(&requests, &exact, task, Some(caller), Some(id))
         else {
             return Err(SidecarError::Conflict(format!(
                 "task {task:?} has no such question in OpenCode++'s records"
             )));
         };
-        let asked_by = request.session.clone().unwrap_or_else(|| caller.to_owned());
+        let waits = || {
+            let mut identities = identities.items.iter().map(|found| &found.identity);
+            identities
+                .find(|identity| identity.task == task && identity.status == Status::HumanReview)
+        };
+        let asked_by = match &request.session {
+            Some(session) => session.as_str(),
+            None => waits().map_or(caller, |identity| identity.session.as_str()),
+        };
+        let answer = Answer {
+            task,
+            request,
+            path,
+            asked_by,
+            // Who decides at a terminal is no session that could hold a task: it stays where it is.
+            holder: if session.is_nobody_special() {
+                asked_by
+            } else {
+                caller
+            },
+            status: if approved {
+                Status::Dirty
+            } else {
+                Status::Abandoned
+            },
+            now: &at.to_string(),
+        };
         if approved {
-            self.approve(task, request, path, &asked_by, caller, &now)
+            self.approve(&answer)
         } else {
-            self.reject(task, request, path, &asked_by, caller, &now)
+            self.reject(&answer)
         }
     }
 
-    fn approve(
-        &self,
-        task: &str,
-        request: &Request,
-        path: &Path,
-        asked_by: &str,
-        caller: &str,
-        now: &str,
-    ) -> Result<(), SidecarError> {
+    fn approve(&self, answer: &Answer<'_>) -> Result<(), SidecarError> {
+        let &Answer {
+            task,
+            request,
+            path,
+            asked_by,
+            holder,
+            status,
+            now,
+        } = answer;
         let conflict = |what: String| Err(SidecarError::Conflict(what));
-        if request.reason != BOUNDARY {
+        let of_ledger = self.shows_ledger;
+        if !of_ledger && request.reason != BOUNDARY {
             return conflict(format!(
                 "OpenCode++ lets a person approve only {BOUNDARY}; this question is {}",
                 sidecar::printable(&request.reason)
@@ -165,6 +212,10 @@ impl Writer<'_> {
         let Some(manifest) =
             found(&manifest_path)?.filter(|manifest| sidecar::is_complete(manifest, task))
         else {
+            if of_ledger {
+                // It is made anew, with the boundary of now, when the task is shown.
+                return note_answer(path, &request.id, "resumed", None, now);
+            }
             return conflict(format!(
                 "{} is missing or incomplete",
                 manifest_path.display()
@@ -172,21 +223,32 @@ impl Writer<'_> {
         };
         let of = |object: &Object, key: &str| object.texts(key).unwrap_or_default();
         let mut wanted = of(&request.object, "requestedBoundary");
-        wanted.extend(of(&request.object, "affectedFiles"));
         let avoided = of(&manifest, "avoidEditGlobs");
-        if let Some((glob, protected)) = wanted.iter().find_map(|wanted| {
-            avoided
-                .iter()
-                .find(|glob| sidecar::glob_matches(glob, wanted))
-                .map(|glob| (glob, wanted))
-        }) {
+        let protects = |wanted: &String| {
+            let mut globs = avoided.iter();
+            globs.find(|glob| sidecar::glob_matches(glob, wanted))
+        };
+        if of_ledger {
+            // The ledger grants what was asked for, without what must be avoided; where everything is allowed, nothing.
+            let bounded = !of(&manifest, "allowedEditGlobs").is_empty();
+            wanted.retain(|wanted| bounded && protects(wanted).is_none());
+        } else {
+            wanted.extend(of(&request.object, "affectedFiles"));
+        }
+        let protected = wanted
+            .iter()
+            .find_map(|wanted| Some((protects(wanted)?, wanted)));
+        if let Some((glob, protected)) = protected {
             return conflict(format!(
                 "{protected:?} is protected by {glob:?} and is never allowed"
             ));
         }
-        let other_session = asked_by != caller;
+        let source = self.identity(task, asked_by)?;
+        let gone = |source: &Identity| source.status.is_closed();
+        // What the ledger moved before was shown as a take-up.
+        let other_session = asked_by != holder && !(of_ledger && source.as_ref().is_none_or(gone));
         if other_session {
-            self.refuse_other_task(task, caller)?;
+            self.refuse_other_task(task, holder)?;
         }
         let revision_of = |object: &Object| object.get("boundaryRevision").and_then(Json::whole);
         let asked_revision = revision_of(&request.object);
@@ -195,9 +257,10 @@ impl Writer<'_> {
             .unwrap_or(1)
             .max(asked_revision.unwrap_or(1));
         let mut allowed = of(&manifest, "allowedEditGlobs");
-        allowed.extend(wanted);
+        allowed.extend(wanted.iter().cloned());
         let allowed = order.normalise(&allowed);
         let already = done
+            || of_ledger && wanted.is_empty()
             || manifest.texts("allowedEditGlobs").as_ref() == Some(&allowed)
                 && revision_of(&manifest) > asked_revision;
         let revision = if already {
@@ -206,18 +269,17 @@ impl Writer<'_> {
             old_revision + 1
         };
         let digest = self.digest();
-        let source = self.identity(task, asked_by)?;
         if other_session {
             if source.is_some() {
-                self.release(task, asked_by, caller, None, now)?;
+                self.release(task, asked_by, holder, None, now)?;
             }
             let left = found(&self.paths.workflow(asked_by))?;
             let base = source
                 .as_ref()
                 .map_or(digest.as_str(), |source| source.base.as_str());
-            update(&self.paths.workflow(caller), |workflow| {
+            update(&self.paths.workflow(holder), |workflow| {
                 Ok(Resumed {
-                    target: caller,
+                    target: holder,
                     source: asked_by,
                     task,
                     root: &self.root,
@@ -237,7 +299,7 @@ impl Writer<'_> {
             })?;
             let source_session = found(&self.paths.session(Some(asked_by)))?;
             let (title, kind) = title_and_kind(source_session.as_ref(), Some(&manifest), task);
-            self.hold(task, &title, &kind, caller, now)?;
+            self.hold(task, &title, &kind, holder, now)?;
         }
         if !already {
             update(&manifest_path, |object| {
@@ -249,8 +311,12 @@ impl Writer<'_> {
                 }))
             })?;
         }
+        if status != Status::Dirty {
+            // Another question waits, or more has come of it since: the task is shown as it is.
+            return note_answer(path, &request.id, "resumed", Some(revision), now);
+        }
         self.step(
-            caller,
+            holder,
             &Step {
                 phase: "editing",
                 task: Some(task),
@@ -262,8 +328,8 @@ impl Writer<'_> {
             &digest,
             now,
         )?;
-        answer(path, &request.id, "resumed", Some(revision), now)?;
-        let mine = self.identity(task, caller)?;
+        note_answer(path, &request.id, "resumed", Some(revision), now)?;
+        let mine = self.identity(task, holder)?;
         let at = now.parse().unwrap_or_else(|_| Time::from_millis(0));
         let newer = mine
             .as_ref()
@@ -272,16 +338,20 @@ impl Writer<'_> {
             let base = source
                 .as_ref()
                 .map_or(digest.as_str(), |source| source.base.as_str());
-            self.write_identity(task, caller, base, &digest, Status::Dirty, now)?;
+            self.write_identity(task, holder, base, &digest, status, now)?;
         }
         self.evaluated(
             task,
-            caller,
+            holder,
             &Evaluation {
                 decision: "ready-for-review",
                 blocking: false,
                 next: "evaluate",
-                finding: "A person approved the wider boundary; the evidence has to be collected anew.",
+                finding: if wanted.is_empty() {
+                    "A person approved; the evidence has to be collected anew."
+                } else {
+                    "A person approved the wider boundary; the evidence has to be collected anew."
+                },
                 allowed: &allowed,
                 avoided: &avoided,
                 revision: Some(revision),
@@ -291,15 +361,16 @@ impl Writer<'_> {
         )
     }
 
-    fn reject(
-        &self,
-        task: &str,
-        request: &Request,
-        path: &Path,
-        asked_by: &str,
-        caller: &str,
-        now: &str,
-    ) -> Result<(), SidecarError> {
+    fn reject(&self, answer: &Answer<'_>) -> Result<(), SidecarError> {
+        let &Answer {
+            task,
+            request,
+            path,
+            asked_by,
+            holder,
+            now,
+            ..
+        } = answer;
         if !matches!(request.status.as_str(), "pending" | "approved" | "rejected") {
             return Err(SidecarError::Conflict(format!(
                 "the question was already answered: {}",
@@ -307,10 +378,10 @@ impl Writer<'_> {
             )));
         }
         let digest = self.digest();
-        answer(path, &request.id, "rejected", None, now)?;
-        let mut sessions = vec![asked_by];
-        if caller != asked_by {
-            sessions.push(caller);
+        note_answer(path, &request.id, "rejected", None, now)?;
+        let mut sessions = vec![holder];
+        if holder != asked_by && !self.shows_ledger {
+            sessions.push(asked_by);
         }
         for session in sessions {
             if let Some(known) = self.identity(task, session)?
@@ -318,11 +389,15 @@ impl Writer<'_> {
             {
                 update(&self.paths.identity(task, session), |object| {
                     Ok(object.map(|object| {
-                        object
+                        let mut next = object
                             .clone()
                             .with("status", Status::Abandoned.code())
                             .with("updatedAt", now)
-                            .with("revision", object.revision().unwrap_or(0) + 1)
+                            .with("revision", object.revision().unwrap_or(0) + 1);
+                        if self.shows_ledger {
+                            sidecar::note_write(&mut next, None, true);
+                        }
+                        next
                     }))
                 })?;
             }
@@ -337,7 +412,7 @@ impl Writer<'_> {
         let (allowed, avoided) = (of("allowedEditGlobs"), of("avoidEditGlobs"));
         self.evaluated(
             task,
-            caller,
+            holder,
             &Evaluation {
                 decision: "human-review",
                 blocking: true,
@@ -400,8 +475,21 @@ impl Writer<'_> {
     }
 }
 
+/// A decision on a question, to be shown.
+struct Answer<'a> {
+    task: &'a str,
+    request: &'a Request,
+    path: &'a Path,
+    asked_by: &'a str,
+    /// The session that has the task after it.
+    holder: &'a str,
+    /// Its status there.
+    status: Status,
+    now: &'a str,
+}
+
 /// Notes the decision in the question itself.
-fn answer(
+fn note_answer(
     path: &Path,
     id: &str,
     status: &str,

@@ -38,6 +38,7 @@ fn mirrored(status: Status, when: &str) -> Effect {
         title: "Fix login".to_owned(),
         session: session("ses_old"),
         status,
+        resumed_to: None,
         allowed: vec!["src/**".to_owned()],
         avoided: vec!["dist/**".to_owned()],
         checks: vec!["npm test".to_owned()],
@@ -362,6 +363,7 @@ fn a_session_of_another_agent_stays_that_agents() {
         task_id,
         title,
         status,
+        resumed_to,
         allowed,
         avoided,
         checks,
@@ -380,6 +382,7 @@ fn a_session_of_another_agent_stays_that_agents() {
         title,
         session: session.clone(),
         status,
+        resumed_to,
         allowed,
         avoided,
         checks,
@@ -426,11 +429,12 @@ fn a_question_of_the_ledger_is_shown_and_its_answer_applied() {
         created_at: at("2026-04-01T11:00:00.000Z"),
         state: ReviewState::Pending,
     };
-    let shown = |review: &Review| Effect::Reviewed {
+    let shown = |review: &Review, status| Effect::Reviewed {
         review: Box::new(review.clone()),
         session: session("ses_old"),
+        status,
     };
-    apply(&shown(&review));
+    apply(&shown(&review, Status::HumanReview));
     let only = || {
         OpenCode::new()
             .tasks(&repo.env, &repo.place)
@@ -456,7 +460,7 @@ fn a_question_of_the_ledger_is_shown_and_its_answer_applied() {
         },
         at: at("2026-04-01T12:00:00.000Z"),
     };
-    apply(&shown(&review));
+    apply(&shown(&review, Status::Dirty));
     assert_eq!((only().status, only().review), (Status::Dirty, None));
     assert_eq!(only().allowed, ["lib/token.ts", "src/**"]);
 }

@@ -100,10 +100,19 @@ impl Identity {
 
     /// Returns the commit that was HEAD at the last write, where that write was ours.
     pub fn own_head(&self) -> Option<&str> {
+        self.own_write()?.text("head")
+    }
+
+    /// Tells whether the last write was ours, to show what the ledger held.
+    pub fn shows_ledger(&self) -> bool {
+        let shows = self.own_write().and_then(|own| own.get("ledger"));
+        shows == Some(&Json::Bool(true))
+    }
+
+    /// Returns our own notes, where the last write was ours.
+    fn own_write(&self) -> Option<&Object> {
         let own = self.object.get(OWN_KEY)?.object()?;
-        (own.revision().is_some() && own.revision() == self.object.revision())
-            .then(|| own.text("head"))
-            .flatten()
+        (own.revision().is_some() && own.revision() == self.object.revision()).then_some(own)
     }
 }
 
@@ -168,16 +177,18 @@ impl NewIdentity<'_> {
     }
 }
 
-/// Notes in our own key which commit was HEAD at this write, bound to the revision, so that a later write of the plugin
-/// makes it void.
-pub fn note_head(object: &mut Object, head: Option<&str>) {
-    let (Some(head), Some(revision)) = (head, object.revision()) else {
+/// Notes in our own key that this write is ours, whether it shows what the ledger holds, and which commit was HEAD; bound to the
+/// revision, so that a later write of the plugin makes it void.
+pub fn note_write(object: &mut Object, head: Option<&str>, shows_ledger: bool) {
+    let Some(revision) = object.revision() else {
         return;
     };
-    let own = own_notes(object)
-        .with("head", head)
-        .with("revision", revision);
-    object.set(OWN_KEY, own);
+    let mut own = own_notes(object);
+    own.set_some("head", head);
+    object.set(
+        OWN_KEY,
+        own.with("revision", revision).with("ledger", shows_ledger),
+    );
 }
 
 /// Notes in our own key that the session is another agent's.
@@ -255,12 +266,16 @@ mod tests {
     }
 
     #[test]
-    fn our_note_of_head_is_void_after_a_write_of_the_plugin() {
+    fn our_notes_are_void_after_a_write_of_the_plugin() {
         let mut object = good();
-        note_head(&mut object, Some("abc"));
+        note_write(&mut object, Some("abc"), true);
         let read = |object: &Object| Identity::check(object, Path::new("/")).unwrap();
         assert_eq!(read(&object).own_head(), Some("abc"));
+        assert!(read(&object).shows_ledger());
         object.set("revision", 2);
         assert_eq!(read(&object).own_head(), None);
+        assert!(!read(&object).shows_ledger());
+        note_write(&mut object, None, false);
+        assert!(!read(&object).shows_ledger());
     }
 }

@@ -102,6 +102,16 @@ impl Request {
         shown.id(order) == asked.id(order)
     }
 
+    /// Tells whether it shows a question of the ledger.
+    pub fn is_of_ledger(&self) -> bool {
+        self.own_id().is_some()
+    }
+
+    /// Tells whether nobody has decided, or what was decided is not applied yet.
+    pub fn is_open(&self) -> bool {
+        self.is_pending() || self.status == "approved"
+    }
+
     /// Tells whether nobody has decided.
     pub fn is_pending(&self) -> bool {
         self.status == "pending"

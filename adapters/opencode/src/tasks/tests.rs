@@ -68,7 +68,11 @@ fn a_clean_tree_proves_nothing_unless_head_is_known() {
     let path = repo.identity("fix-login", "ses_old", "active");
     assert!(matches!(only(&repo).content, Content::Blind(why) if why.contains("clean")));
     let mut object = sidecar::read(&path).unwrap().unwrap().object;
-    sidecar::note_head(&mut object, head(&repo.place.root, &repo.env).as_deref());
+    sidecar::note_write(
+        &mut object,
+        head(&repo.place.root, &repo.env).as_deref(),
+        false,
+    );
     std::fs::write(&path, sidecar::Json::Object(object).pretty()).unwrap();
     assert_eq!(only(&repo).content, Content::Equal);
     repo.sh("echo b > b; git add b; git commit -qm b");

@@ -3,7 +3,7 @@
 //! Such an answer is the agent's word, and may be the model's. A no is taken over: it grants nothing. A yes is taken over only
 //! where the user's own settings let the caller's word count, and only for the content the question was asked on; else the
 //! question waits on, and the answer is shown beside it.
-use super::super::{Caller, Engine, EngineError, PATIENCE, Site};
+use super::super::{Caller, Engine, EngineError, PATIENCE, Site, effects};
 use crate::agent::{ForeignAnswer, Found};
 use crate::boundary::Boundary;
 use crate::ids::Fingerprint;
@@ -19,7 +19,7 @@ pub(super) fn answers<'a>(
 ) -> Found<ForeignAnswer> {
     let waiting: Vec<Review> = asked
         .filter(|review| review.state == ReviewState::Pending)
-        .cloned()
+        .map(effects::as_shown)
         .collect();
     let mut found = Found::default();
     if waiting.is_empty() {
