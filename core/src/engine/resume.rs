@@ -19,8 +19,8 @@ use crate::identity::{Identity, OpenEffect};
 use crate::ids::{AgentId, SessionId, SessionRef, TaskId};
 use crate::ledger::{Change, State, Transition, View};
 use crate::names;
-use crate::paths::text_of_path;
 use crate::process::Liveness;
+use crate::repository;
 use crate::time::Time;
 use crate::verdict::{ReasonCode, Verdict};
 
@@ -123,8 +123,8 @@ fn resume_with(
     request: &ResumeRequest,
     begin: Option<&mut Begin<'_>>,
 ) -> Result<Resumed, EngineError> {
-    let site = Site::open(engine)?;
-    let error = match take_up(engine, request, &site, begin) {
+    let mut site = Site::open(engine)?;
+    let error = match take_up(engine, request, &mut site, begin) {
         Ok(resumed) => return Ok(resumed),
         Err(error) => error,
     };
@@ -135,17 +135,19 @@ fn resume_with(
             | EngineError::NoSession(_)
             | EngineError::NothingLeft(_)
     );
-    Err(if nothing_found && !site.is_used() {
-        EngineError::NotInitialised(text_of_path(&site.place().root))
-    } else {
-        select::with_namesake(&site.view.state, request.task.as_deref(), error)
-    })
+    Err(
+        if nothing_found && request.from.is_none() && !site.is_used() {
+            site.unused(request.task.as_deref())
+        } else {
+            select::with_namesake(&site.view.state, request.task.as_deref(), error)
+        },
+    )
 }
 
 fn take_up(
     engine: &Engine<'_>,
     request: &ResumeRequest,
-    site: &Site,
+    site: &mut Site,
     mut begin: Option<&mut Begin<'_>>,
 ) -> Result<Resumed, EngineError> {
     let to = request.to.as_deref();
@@ -160,6 +162,10 @@ fn take_up(
     let mut made_up = None;
     for _ in 0..TRIES {
         let view = site.ledger.read()?;
+        if site.tokens.worktree.is_none() {
+            // Somebody else may have begun here meanwhile; what that one wrote is of this place.
+            site.tokens = repository::tokens(site.place())?;
+        }
         if caller.session.is_none() {
             let name = made_up.get_or_insert_with(|| {
                 names::memorable(|name| {
@@ -215,6 +221,15 @@ fn attempt(
         return Ok(Some(answer));
     }
     let gatherer = Gatherer::new(engine, site, caller, look);
+    let from = request.from.as_deref();
+    let from = from.map(|from| gatherer.meant(view, from));
+    let request = &ResumeRequest {
+        from,
+        ..request.clone()
+    };
+    if let Some(answer) = repeated(&view.state, request, &target)? {
+        return Ok(Some(answer));
+    }
     let candidate = choose(&gatherer, view, request, &target, engine.clock.now())?;
     let task_id = candidate.identity.task_id.clone();
     permit(&candidate, request, &target, named)?;
@@ -430,10 +445,7 @@ fn choose(
         select::narrow(&mut matching, &view.state, text)?;
     }
     if let Some(from) = &request.from {
-        matching.retain(|candidate| select::names(from, &candidate.session()));
-        if matching.is_empty() {
-            return Err(gatherer.no_session(view, from));
-        }
+        gatherer.keep_of(&mut matching, view, from)?;
     }
     if let Confirm::Token(token) = &request.confirm {
         return match matching

@@ -29,9 +29,10 @@ impl Site {
     /// Opens the place of the call. Creates nothing.
     pub fn open(engine: &Engine<'_>) -> Result<Self, EngineError> {
         let repository = Repository::discover(engine.env, &engine.env.cwd)?;
-        let tokens = repository::tokens(repository.place())?;
         let ledger = Ledger::at(repository.place().state()).during(engine.operation);
         let view = ledger.read()?;
+        // After the ledger: whoever first writes there has made them.
+        let tokens = repository::tokens(repository.place())?;
         Ok(Self {
             repository,
             tokens,
@@ -100,15 +101,21 @@ impl Site {
         }
     }
 
-    /// Opens the place of the call and demands that takeup is used there.
-    pub fn open_used(engine: &Engine<'_>) -> Result<Self, EngineError> {
+    /// Opens the place of the call and demands that takeup is used there. `asked` is the task that is asked for.
+    pub fn open_used(engine: &Engine<'_>, asked: Option<&str>) -> Result<Self, EngineError> {
         let site = Self::open(engine)?;
         if site.is_used() {
             Ok(site)
         } else {
-            Err(EngineError::NotInitialised(text_of_path(
-                &site.place().root,
-            )))
+            Err(site.unused(asked))
+        }
+    }
+
+    /// Says that takeup is not used here.
+    pub(super) fn unused(&self, asked: Option<&str>) -> EngineError {
+        EngineError::NotInitialised {
+            root: text_of_path(&self.place().root),
+            asked: asked.map(str::to_owned),
         }
     }
 

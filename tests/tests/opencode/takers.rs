@@ -87,39 +87,78 @@ fn plugin_takes(scratch: &Scratch, session: &str) -> bool {
     won
 }
 
+/// Starts a session that takes the task up when the gate opens.
+fn at_gate(scratch: &Scratch, gate: &Path, session: &str) -> Child {
+    let program = scratch.program_in(&scratch.repo()).get_program().to_owned();
+    let mut shell = std::process::Command::new("sh");
+    shell
+        .args(["-c", "while [ ! -e \"$0\" ]; do :; done; exec \"$@\""])
+        .arg(gate)
+        .arg(&program)
+        .args([
+            "resume",
+            "fix-login",
+            "--from",
+            "ses_old",
+            "--agent",
+            "opencode",
+            "--to",
+            session,
+            "--rebuild",
+            "--json",
+        ]);
+    scratch.dress(&mut shell);
+    shell
+        .current_dir(scratch.repo())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    shell.spawn().unwrap()
+}
+
+#[test]
+fn whoever_comes_second_at_the_first_use_of_a_repository_is_told_who_was_first() {
+    for _ in 0..5 {
+        let scratch = left();
+        let gate = scratch.path().join("gate");
+        let running: Vec<(String, Child)> = (0..4)
+            .map(|number| {
+                let session = format!("ses_{number}");
+                let child = at_gate(&scratch, &gate, &session);
+                (session, child)
+            })
+            .collect();
+        std::fs::write(&gate, "").unwrap();
+        let ran: Vec<(String, Ran)> = running
+            .into_iter()
+            .map(|(session, child)| (session, Ran::of(child.wait_with_output().unwrap())))
+            .collect();
+        let (won, lost): (Vec<_>, Vec<_>) = ran.iter().partition(|(_, ran)| ran.code == 0);
+        let [(winner, _)] = won.as_slice() else {
+            panic!("{ran:?}")
+        };
+        for (_, ran) in lost {
+            assert_eq!(ran.code, 5, "{}", ran.stdout);
+            let error = &ran.json()["error"];
+            assert_eq!(error["code"], "already-taken-up", "{error}");
+            assert!(
+                error["message"].as_str().unwrap().contains(winner),
+                "{error}"
+            );
+        }
+    }
+}
+
 #[test]
 fn of_sixteen_takers_of_both_kinds_one_wins_and_both_records_name_it() {
     for round in 0..3 {
         let scratch = left();
         let gate = scratch.path().join("gate");
-        let program = scratch.program_in(&scratch.repo()).get_program().to_owned();
         let running: Vec<(String, Child)> = (0..8)
             .map(|number| {
                 let session = format!("ses_takeup{number}");
-                let mut shell = std::process::Command::new("sh");
-                shell
-                    .args(["-c", "while [ ! -e \"$0\" ]; do :; done; exec \"$@\""])
-                    .arg(&gate)
-                    .arg(&program)
-                    .args([
-                        "resume",
-                        "fix-login",
-                        "--from",
-                        "ses_old",
-                        "--agent",
-                        "opencode",
-                        "--to",
-                        &session,
-                        "--rebuild",
-                        "--json",
-                    ]);
-                scratch.dress(&mut shell);
-                shell
-                    .current_dir(scratch.repo())
-                    .stdin(Stdio::null())
-                    .stdout(Stdio::piped())
-                    .stderr(Stdio::piped());
-                (session, shell.spawn().unwrap())
+                let child = at_gate(&scratch, &gate, &session);
+                (session, child)
             })
             .collect();
         let plugins: Vec<String> = (0..8).map(|number| format!("ses_plugin{number}")).collect();
