@@ -19,6 +19,7 @@ mod hook;
 mod import;
 mod inspect;
 mod life;
+mod meant;
 mod others;
 mod plan;
 mod prove;
@@ -63,7 +64,7 @@ pub use review::{
     BOUNDARY, DecideRequest, NotBack, REASON_CODES, ReviewRequest, ReviewView, decide,
     request_review, review_meant, reviews,
 };
-pub use running::{Running, RunningView, repository_id};
+pub use running::{AgentRunningView, EndedView, Running, RunningView, repository_id};
 pub use show::{LogLine, TaskView, log, show};
 pub use site::{InitMode, Initialised, Site, init, look_here, losses};
 pub use start::{

@@ -3,7 +3,7 @@ use takeup_core::engine::{self, Candidate, InspectRequest, Inspection};
 use takeup_core::paths::text_of_path;
 use takeup_core::repository::known_places;
 use takeup_core::text;
-use takeup_core::verdict::Verdict;
+use takeup_core::verdict::{ReasonCode, Verdict};
 
 use crate::context::Context;
 use crate::options::{SessionArgs, TaskArgs};
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     task: TaskArgs,
 
-    /// Only what this session left
+    /// Only what this session left: its id, the beginning of that, or the word its agent calls it by
     #[arg(long, value_name = "SESSION")]
     from: Option<String>,
 
@@ -156,6 +156,14 @@ pub(crate) fn page(found: &Inspection, context: &Context, all: bool, git: &str) 
             let line = "what agents left elsewhere, or here before the folder got this name: git takeup sessions --all";
             out.push_str(&format!("{}\n", paint(DIM, line)));
         }
+    }
+    let unrecorded = |candidate: &Candidate| {
+        let mut reasons = candidate.reasons.iter();
+        reasons.any(|reason| reason.code == ReasonCode::NeverRecorded)
+    };
+    if !found.used && found.candidates.iter().any(unrecorded) {
+        let line = "after `git takeup init` here the hooks of agents (`git takeup agents`) record what their sessions leave";
+        out.push_str(&format!("\n{}\n", paint(DIM, line)));
     }
     for issue in &found.issues {
         let message = format!("{}: {}", text_of_path(&issue.path), issue.message);

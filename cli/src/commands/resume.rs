@@ -24,7 +24,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     task: TaskArgs,
 
-    /// The session that left it
+    /// The session that left it: its id, the beginning of that, or the word its agent calls it by
     #[arg(long, value_name = "SESSION")]
     from: Option<String>,
 

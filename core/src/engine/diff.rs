@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::candidate::{Candidate, RecordView};
+use super::candidates::Gatherer;
 use super::changes::{Changed, ChangedPlace, Changes, Modes, Verb, between};
 use super::recorded::seen_here;
 use super::{Caller, Elsewhere, Engine, EngineError, Site, select, untold, whose};
@@ -14,7 +15,7 @@ use crate::fingerprint::TreeRecord;
 use crate::identity::{Identity, Recorded};
 use crate::ids::{Oid, SessionRef, TaskId, WorktreeId};
 use crate::observation::{self, Happening};
-use crate::paths::{path_of_text, text_of_path};
+use crate::paths::path_of_text;
 
 /// The largest file of which a patch is made, in bytes.
 const LARGEST: u64 = 1 << 20;
@@ -66,49 +67,40 @@ pub fn diff(
     let site = Site::open(engine)?;
     let caller = Caller::find(engine, session, None, None)?;
     let state = &site.view.state;
-    let held = if site.is_used() {
+    let found = if site.is_used() {
         held(&site, &caller, task, from)
     } else {
-        Err(EngineError::NotInitialised(text_of_path(
-            &site.place().root,
-        )))
+        Err(site.unused(task))
     };
-    let (look, left) = match held {
-        Ok(identity) => {
-            if let Some(there) = Elsewhere::of(&site, identity)?
-                && !there.whereabouts.is_compared()
-            {
-                return Err(EngineError::HeldElsewhere(there));
-            }
-            let entry = state.tasks.get(&identity.task_id);
-            let boundary = entry.map(|entry| entry.task.boundary.clone());
-            let left = Left {
-                task_id: identity.task_id.clone(),
-                session: identity.session.clone(),
-                worktree: identity.place.worktree_id.clone(),
-                recorded: identity.latest.clone(),
-                boundary: boundary.unwrap_or_default(),
-            };
-            (None, left)
-        }
+    let (look, left) = match found {
+        Ok(identity) => (None, of_identity(&site, identity)?),
         Err(error) => {
             let none = matches!(
                 error,
                 EngineError::NoTask(_)
                     | EngineError::NoTasks
                     | EngineError::NoSession(_)
-                    | EngineError::NotInitialised(_)
+                    | EngineError::NotInitialised { .. }
             );
             if !none {
                 return Err(error);
             }
             let look = site.look(engine, false, false)?;
-            let found = untold::left(engine, &site, &caller, &look, task, from)?;
-            let [only] = found.as_slice() else {
-                return Err(error);
-            };
-            let Some(left) = of_session(&site, only) else {
-                return Err(nothing_recorded(&only.session()));
+            let gatherer = Gatherer::new(engine, &site, &caller, &look);
+            let meant = from.map(|from| gatherer.meant(&site.view, from));
+            let by_word = meant.as_deref().filter(|meant| Some(*meant) != from);
+            let by_word = by_word.map(|meant| held(&site, &caller, task, Some(meant)));
+            let left = if let Some(Ok(identity)) = by_word {
+                of_identity(&site, identity)?
+            } else {
+                let found = untold::left(&gatherer, task, meant.as_deref())?;
+                let [only] = found.as_slice() else {
+                    return Err(error);
+                };
+                let Some(left) = of_session(&site, only) else {
+                    return Err(nothing_recorded(&only.session()));
+                };
+                left
             };
             (Some(look), left)
         }
@@ -196,6 +188,24 @@ fn held<'a>(
         }
         (None, None) => select::to_read(site, state, caller),
     }
+}
+
+/// What the ledger holds of an identity that lies where it can be compared.
+fn of_identity(site: &Site, identity: &Identity) -> Result<Left, EngineError> {
+    if let Some(there) = Elsewhere::of(site, identity)?
+        && !there.whereabouts.is_compared()
+    {
+        return Err(EngineError::HeldElsewhere(there));
+    }
+    let entry = site.view.state.tasks.get(&identity.task_id);
+    let boundary = entry.map(|entry| entry.task.boundary.clone());
+    Ok(Left {
+        task_id: identity.task_id.clone(),
+        session: identity.session.clone(),
+        worktree: identity.place.worktree_id.clone(),
+        recorded: identity.latest.clone(),
+        boundary: boundary.unwrap_or_default(),
+    })
 }
 
 /// What hooks recorded of a session that holds no task of that name; `None` where they recorded nothing here.

@@ -46,8 +46,13 @@ pub enum EngineError {
     #[error(transparent)]
     Id(#[from] InvalidId),
     /// takeup was never used here.
-    #[error("takeup is not used in {0}")]
-    NotInitialised(String),
+    #[error("takeup is not used in {root}")]
+    NotInitialised {
+        /// The top of the work tree.
+        root: String,
+        /// The task that was asked for.
+        asked: Option<String>,
+    },
     /// No such task.
     #[error("there is no task {0:?} here")]
     NoTask(String),
@@ -282,7 +287,7 @@ impl Explain for EngineError {
             Self::File(error) => error.code(),
             Self::Process(error) => error.code(),
             Self::Id(_) => "invalid-id",
-            Self::NotInitialised(_) => "not-initialised",
+            Self::NotInitialised { .. } => "not-initialised",
             Self::NoTask(_) => "no-such-task",
             Self::NoTasks => "no-task",
             Self::NoSession(_) | Self::OtherAgent { .. } => "no-such-session",
@@ -324,8 +329,8 @@ impl Explain for EngineError {
             Self::Agent(error) => return error.hint(),
             Self::File(error) => return error.hint(),
             Self::Process(error) => return error.hint(),
-            Self::NotInitialised(_) => {
-                "start a task with `git takeup start TITLE`, or only make the ledger with `git takeup init`"
+            Self::NotInitialised { .. } => {
+                "`git takeup inspect` shows what sessions left here; start a task with `git takeup start TITLE`, or only make the ledger with `git takeup init`"
             }
             Self::NoTask(_) => {
                 "`git takeup inspect --all` lists every task, finished ones too; what a session left without a task has to be taken up first"
@@ -444,6 +449,7 @@ impl Explain for EngineError {
     fn missing_task(&self) -> Option<&str> {
         match self {
             Self::NoTask(text) => Some(text),
+            Self::NotInitialised { asked, .. } => asked.as_deref(),
             _ => None,
         }
     }
@@ -457,7 +463,7 @@ impl Explain for EngineError {
             Self::File(error) => error.exit(),
             Self::Process(error) => error.exit(),
             Self::Id(_) | Self::SessionUnknown | Self::Usage(_) => Exit::Usage,
-            Self::NotInitialised(_)
+            Self::NotInitialised { .. }
             | Self::NoTask(_)
             | Self::NoTasks
             | Self::NoSession(_)

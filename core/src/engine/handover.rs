@@ -2,14 +2,15 @@
 use super::show::{TaskView, entry, seen_by};
 use super::views::NextView;
 use super::{
-    Caller, Candidate, Elsewhere, Engine, EngineError, PATIENCE, ReasonView, RunningView, Site,
+    AgentRunningView, Caller, Candidate, Elsewhere, EndedView, Engine, EngineError, PATIENCE,
+    ReasonView, RunningView, Site,
 };
 use crate::agent::{Agent, AgentError, Parcel, Received, SessionDetail};
 use crate::background::Watch;
 use crate::fingerprint::Look;
 use crate::handover::{
-    Asked, ChangeLine, CheckLine, Claim, ClaimFacts, Document, Handover, LeftIn, NextLine,
-    RunningLine, SessionLine, claims_in,
+    AgentRunningLine, Asked, ChangeLine, CheckLine, Claim, ClaimFacts, Document, EndedLine,
+    Handover, LeftIn, NextLine, RunningLine, SessionLine, claims_in,
 };
 use crate::identity::Note;
 use crate::ids::TaskId;
@@ -30,7 +31,7 @@ pub fn gather(
     session: Option<&str>,
     budget: usize,
 ) -> Result<(Handover, Document), EngineError> {
-    let site = Site::open_used(engine)?;
+    let site = Site::open_used(engine, task)?;
     let caller = Caller::find(engine, session, None, None)?;
     let look = site.look(engine, false, false)?;
     let view = as_received(engine, &site, &caller, &look, task)?;
@@ -196,6 +197,8 @@ fn collect(engine: &Engine<'_>, site: &Site, look: &Look, view: &TaskView) -> Ha
             .collect(),
         no_checks: view.plan.no_checks,
         running: view.background.tasks.iter().map(running_line).collect(),
+        running_of_agents: view.background.of_agents.iter().map(agent_line).collect(),
+        ended: view.background.ended.iter().map(ended_line).collect(),
         running_unread: view
             .background
             .issues
@@ -258,6 +261,25 @@ fn running_line(running: &RunningView) -> RunningLine {
         is_seen: !matches!(running.watch, Watch::Unknown { .. }),
         look: running.look.clone(),
         stop: running.stop.clone(),
+    }
+}
+
+fn agent_line(running: &AgentRunningView) -> AgentRunningLine {
+    AgentRunningLine {
+        name: running.name.clone().unwrap_or_else(|| running.id.clone()),
+        session: running.session_id.clone(),
+        runs: running.runs,
+        proof: running.proof.clone(),
+        look: running.look.clone(),
+    }
+}
+
+fn ended_line(ended: &EndedView) -> EndedLine {
+    EndedLine {
+        name: ended.name.clone(),
+        how: ended.how.clone(),
+        at: ended.ended_at,
+        look: ended.look.clone(),
     }
 }
 
@@ -412,7 +434,7 @@ pub fn hand_over(
     session: Option<&str>,
     budget: usize,
 ) -> Result<Delivered, EngineError> {
-    let site = Site::open_used(engine)?;
+    let site = Site::open_used(engine, task)?;
     let caller = Caller::find(engine, session, None, None)?;
     let look = site.look(engine, false, false)?;
     let view = as_received(engine, &site, &caller, &look, task)?;

@@ -122,17 +122,19 @@ pub fn inspect(engine: &Engine<'_>, request: &InspectRequest) -> Result<Inspecti
         select::narrow(&mut candidates, &site.view.state, text)?;
     }
     if let Some(from) = &request.from {
-        candidates.retain(|candidate| select::names(from, &candidate.session()));
-        if candidates.is_empty() {
-            return Err(gatherer.no_session(&site.view, from));
-        }
+        gatherer.keep_of(&mut candidates, &site.view, from)?;
     }
     let shown = |entry: &&TaskEntry| {
         let mut shown = candidates.iter();
         shown.any(|candidate| candidate.identity.task_id == entry.task.task_id)
     };
     let tasks = site.view.state.tasks.values().filter(shown);
-    let running = Running::of_all(engine, &site, tasks);
+    let beside: Vec<_> = candidates
+        .iter()
+        .map(|candidate| (candidate.identity.task_id.clone(), candidate.session()))
+        .filter(|(task_id, _)| !site.view.state.tasks.contains_key(task_id))
+        .collect();
+    let running = Running::of_all(engine, &site, tasks, &beside);
     running.mark_all(&mut candidates, &site, look.record.fingerprint.as_ref());
     let mut issues = site.view.issues.clone();
     issues.extend(site.view.loss(&site.place().state()));

@@ -54,7 +54,7 @@ pub fn edit_plan(
     which: &Which,
     edit: &PlanEdit,
 ) -> Result<(TaskId, Plan), EngineError> {
-    let site = Site::open_used(engine)?;
+    let site = Site::open_used(engine, which.task.as_deref())?;
     let caller = Caller::of(engine, which)?;
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
@@ -162,7 +162,7 @@ pub fn plan_of(
     engine: &Engine<'_>,
     which: &Which,
 ) -> Result<(TaskId, Plan, Vec<crate::propose::Proposal>), EngineError> {
-    let site = Site::open_used(engine)?;
+    let site = Site::open_used(engine, which.task.as_deref())?;
     let caller = Caller::of(engine, which)?;
     let state = &site.view.state;
     let task_id = match &which.task {

@@ -58,7 +58,7 @@ pub fn show(
     session: Option<&str>,
     verify: bool,
 ) -> Result<TaskView, EngineError> {
-    let site = Site::open_used(engine)?;
+    let site = Site::open_used(engine, task)?;
     let caller = Caller::find(engine, session, None, None)?;
     let (entry, archived) = entry(&site, &caller, task)?;
     let look = site.look(engine, false, verify)?;
@@ -150,7 +150,7 @@ pub fn log(
     task: Option<&str>,
     session: Option<&str>,
 ) -> Result<(TaskId, Vec<LogLine>), EngineError> {
-    let site = Site::open_used(engine)?;
+    let site = Site::open_used(engine, task)?;
     let caller = Caller::find(engine, session, None, None)?;
     let (entry, _) = entry(&site, &caller, task)?;
     let mut lines = history(&entry);

@@ -2,7 +2,6 @@
 use super::candidate::{Candidate, Source};
 use super::candidates::Gatherer;
 use super::{Caller, Engine, EngineError, Site, select};
-use crate::fingerprint::Look;
 use crate::ids::{SessionRef, TaskId};
 use crate::verdict::Whereabouts;
 
@@ -15,14 +14,19 @@ pub struct Untold {
     pub session: SessionRef,
 }
 
-/// Finds what a session left under this name; whatever sessions left where none is given. `None` where there is nothing, and
-/// where it cannot be looked for: this says more of a failure, and is none itself.
+/// Finds what a session left under this name; where none is given, the only thing that was left. `None` where there is nothing,
+/// where nobody knows which is meant, and where it cannot be looked for: this says more of a failure, and is none itself.
 pub fn untold(engine: &Engine<'_>, text: Option<&str>) -> Option<Untold> {
     let site = Site::open(engine).ok()?;
     let caller = Caller::find(engine, None, None, None).ok()?;
     let look = site.look(engine, false, false).ok()?;
-    let left = left(engine, &site, &caller, &look, text, None).ok()?;
-    left.first().map(|candidate| Untold {
+    let gatherer = Gatherer::new(engine, &site, &caller, &look);
+    let left = left(&gatherer, text, None).ok()?;
+    let meant = match left.as_slice() {
+        [only] => Some(only),
+        several => several.first().filter(|_| text.is_some()),
+    };
+    meant.map(|candidate| Untold {
         task_id: candidate.identity.task_id.clone(),
         session: candidate.session(),
     })
@@ -30,14 +34,11 @@ pub fn untold(engine: &Engine<'_>, text: Option<&str>) -> Option<Untold> {
 
 /// Lists what sessions left under a name, or what one session left.
 pub(super) fn left(
-    engine: &Engine<'_>,
-    site: &Site,
-    caller: &Caller,
-    look: &Look,
+    gatherer: &Gatherer<'_>,
     text: Option<&str>,
     from: Option<&str>,
 ) -> Result<Vec<Candidate>, EngineError> {
-    let mut found = Gatherer::new(engine, site, caller, look).all(&site.view)?;
+    let mut found = gatherer.all(&gatherer.site.view)?;
     found.retain(|candidate| {
         let identity = &candidate.identity;
         // What lies in another work tree is that one's.

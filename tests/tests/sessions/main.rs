@@ -1,5 +1,8 @@
 //! `sessions` over a home that the real jcode wrote: what people and machines are shown.
+mod begun;
+mod copies;
 mod hooked;
+mod words;
 
 use std::path::{Path, PathBuf};
 
@@ -28,6 +31,24 @@ fn scratch() -> Scratch {
     let fixture = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/jcode-home/home");
     copy(&fixture, &scratch.home().join(".jcode"));
     scratch
+}
+
+/// Lets sessions of the vectors have worked in the scratch repository: those of these words.
+fn here(scratch: &Scratch, words: &[&str]) {
+    let sessions = scratch.home().join(".jcode/sessions");
+    let root = scratch.repo().display().to_string();
+    for entry in std::fs::read_dir(sessions).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if words
+            .iter()
+            .any(|word| name.starts_with(&format!("session_{word}_")))
+        {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let moved = text.replace("\"/repo\"", &format!("\"{root}\""));
+            std::fs::write(&path, moved).unwrap();
+        }
+    }
 }
 
 /// Puts other words for what differs from run to run.
