@@ -3,8 +3,8 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use takeup_core::agent::{
-    Agent, AgentError, Detection, Found, HookEvent, Parcel, Received, Rung, Session, SessionDetail,
-    SessionQuery,
+    Agent, AgentError, AgentTask, Detection, Found, HookEvent, Parcel, Received, Rung, Session,
+    SessionDetail, SessionQuery,
 };
 use takeup_core::env::Env;
 use takeup_core::ids::{AgentId, SessionId, SessionRef};
@@ -19,6 +19,7 @@ use crate::load::{Loaded, load};
 use crate::names::resolve;
 use crate::processes::{Processes, SystemProcesses};
 use crate::sessions::Source;
+use crate::tasks::TaskState;
 
 /// The name for people.
 pub(crate) const NAME: &str = "jcode";
@@ -185,8 +186,34 @@ impl Agent for Jcode {
         {
             return Err(AgentError::InUse { agent: NAME, proof });
         }
-        let key = crate::create::copy(&home, source.now, &loaded)?;
+        // Asked again, the same answer: one conversation is not gone on with twice.
+        let key = match source.whole_copy(&key) {
+            Some(copy) => copy,
+            None => crate::create::copy(&home, source.now, &loaded)?,
+        };
         self.received(&key)
+    }
+
+    fn background(&self, env: &Env) -> Found<AgentTask> {
+        let Found { items, issues } = crate::tasks::list(env, self.processes.as_ref());
+        let items = items.into_iter().filter_map(|task| {
+            let runs = task.state == TaskState::Running;
+            let session = task
+                .session
+                .filter(|_| runs || task.state == TaskState::Unknown)?;
+            Some(AgentTask {
+                id: task.id,
+                name: task.label,
+                session,
+                runs,
+                proof: task.proof,
+                output: task.output,
+            })
+        });
+        Found {
+            items: items.collect(),
+            issues,
+        }
     }
 
     fn install(&self, env: &Env, scope: &Scope) -> Result<EditPlan, AgentError> {

@@ -11,6 +11,7 @@ use takeup_core::issue::{Issue, IssueKind};
 use takeup_core::time::Time;
 
 use crate::adapter::NAME;
+use crate::copies::NOTE;
 use crate::home::{Home, Key, Part};
 use crate::load::Loaded;
 use crate::wire::{Block, Message};
@@ -96,7 +97,7 @@ pub(crate) fn copy(home: &Home, now: Time, source: &Loaded) -> Result<Key, Agent
     let (mut messages, compacted) = carried(source, now);
     let name = source.name().unwrap_or_else(|| source.key.as_str());
     let note = format!(
-        "<system-reminder>\nThis session was recovered from session `{}` ({}) by git takeup. Look at the state of the files before going on: it may differ from what the conversation says.\n</system-reminder>",
+        "<system-reminder>\n{NOTE}{}` ({}) by git takeup. Look at the state of the files before going on: it may differ from what the conversation says.\n</system-reminder>",
         source.key.as_str(),
         takeup_core::text::one_line(name, 60)
     );

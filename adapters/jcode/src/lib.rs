@@ -24,6 +24,7 @@
 mod adapter;
 mod alive;
 mod calls;
+mod copies;
 mod create;
 mod document;
 mod home;

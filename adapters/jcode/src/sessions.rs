@@ -1,5 +1,5 @@
 //! Puts together what the rest of the program knows of a session: from its files, its todos and the process table.
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use takeup_core::agent::{
@@ -14,6 +14,7 @@ use takeup_core::time::Time;
 
 use crate::alive::{Answer, Marker, Signs, judge, time};
 use crate::calls::argument;
+use crate::copies::Children;
 use crate::home::{Home, Key, Part};
 use crate::list::{
     Brief, Depth, Listing, Todo, in_parallel, list, marker, markers, streaming, todos,
@@ -49,6 +50,8 @@ struct Judged {
     brief: Brief,
     answer: Answer,
     group: Option<String>,
+    /// There is a copy to go on with.
+    copied: bool,
 }
 
 impl Judged {
@@ -66,8 +69,28 @@ impl Judged {
             && (!query.unfinished || unfinished)
     }
 
+    /// Says of a session that was left in the middle which copy there is of it. One that was gone on with there is left in the
+    /// middle no more.
+    fn note_copy(&mut self, home: &Home, children: &Children) {
+        let Some(interruption) = &mut self.answer.interruption else {
+            return;
+        };
+        let Some(copy) = children.copies(home, &self.brief.key).into_iter().next() else {
+            return;
+        };
+        let note = copy.note();
+        interruption.proof = format!("{}; {note}", interruption.proof);
+        if let Liveness::Crashed { proof } = &mut self.answer.liveness {
+            *proof = format!("{proof}; {note}");
+        }
+        self.copied = true;
+        if copy.gone_on {
+            self.answer.interruption = None;
+        }
+    }
+
     /// A session that ended in good order while calls had no result was left in the middle all the same.
-    fn interrupt_open(&mut self) {
+    fn interrupt_open(&mut self, home: &Home, children: &Children) {
         let in_the_middle = matches!(self.answer.liveness, Liveness::Ended { .. })
             && self.answer.interruption.is_none()
             && !self.brief.open.is_empty();
@@ -77,6 +100,7 @@ impl Judged {
                 proof: "it ended while calls had no result".to_owned(),
                 until: None,
             });
+            self.note_copy(home, children);
         }
     }
 
@@ -108,7 +132,8 @@ impl Source<'_> {
         if query.root.is_none() {
             found.issues.extend(self.lost(&markers, &briefs));
         }
-        let mut judged = self.judge_all(briefs, &markers);
+        let children = Children::of(&briefs);
+        let mut judged = self.judge_all(briefs, &markers, &children);
         if let Some(root) = &query.root {
             let mut here = Folders::of(root);
             judged.retain_mut(|judged| {
@@ -139,7 +164,7 @@ impl Source<'_> {
                     Ok(None) => {}
                     Err(issue) => found.issues.push(issue),
                 }
-                judged.interrupt_open();
+                judged.interrupt_open(self.home, &children);
                 found.issues.append(&mut judged.brief.issues);
             }
         }
@@ -157,29 +182,31 @@ impl Source<'_> {
     }
 
     /// Judges sessions: alive or not, and which crashed together.
-    fn judge_all(&self, briefs: Vec<Brief>, markers: &BTreeMap<Key, Marker>) -> Vec<Judged> {
-        let copies: HashMap<String, Key> = briefs
-            .iter()
-            .filter(|brief| brief.key.is_recovery())
-            .filter_map(|brief| Some((brief.meta.parent.clone()?, brief.key.clone())))
-            .collect();
+    fn judge_all(
+        &self,
+        briefs: Vec<Brief>,
+        markers: &BTreeMap<Key, Marker>,
+        children: &Children,
+    ) -> Vec<Judged> {
         let mut judged: Vec<Judged> = briefs
             .into_iter()
             .map(|brief| {
                 let marker = markers.get(&brief.key).unwrap_or(&Marker::None);
-                let answer = self.judge(&brief, marker, copies.get(brief.key.as_str()));
-                Judged {
+                let mut judged = Judged {
+                    answer: self.judge(&brief, marker),
                     brief,
-                    answer,
                     group: None,
-                }
+                    copied: false,
+                };
+                judged.note_copy(self.home, children);
+                judged
             })
             .collect();
-        group(&mut judged, &copies);
+        group(&mut judged);
         judged
     }
 
-    fn judge(&self, brief: &Brief, marker: &Marker, copy: Option<&Key>) -> Answer {
+    fn judge(&self, brief: &Brief, marker: &Marker) -> Answer {
         let active = matches!(brief.meta.status, Status::Active | Status::Unknown(_));
         let signs = Signs {
             status: &brief.meta.status,
@@ -189,15 +216,14 @@ impl Source<'_> {
             marker,
             streaming: active && streaming(self.home, &brief.key),
         };
-        let mut answer = judge(&signs, self.processes, self.now);
-        if let (Some(copy), Some(interruption)) = (copy, &mut answer.interruption) {
-            interruption.proof = format!(
-                "{}; jcode has made a copy of its texts, {}",
-                interruption.proof,
-                copy.as_str()
-            );
-        }
-        answer
+        judge(&signs, self.processes, self.now)
+    }
+
+    /// Finds a copy of a session, with everything that was said in it, that this program made before.
+    pub(crate) fn whole_copy(&self, key: &Key) -> Option<Key> {
+        let children = Children::of(&list(self.home).briefs);
+        let mut copies = children.copies(self.home, key).into_iter();
+        copies.find(|copy| copy.whole).map(|copy| copy.key)
     }
 
     /// Reports markers of sessions that have no files any more.
@@ -291,25 +317,31 @@ impl Source<'_> {
         let transcript = [snapshot, self.home.path(Part::Journal(key))]
             .into_iter()
             .find(|path| std::fs::symlink_metadata(path).is_ok());
-        Ok(self.of_loaded(loaded).map(|session| SessionDetail {
+        let children = Children::of(&list(self.home).briefs);
+        Ok(self.of(loaded, &children).map(|session| SessionDetail {
             session,
             turns: shown,
             transcript,
         }))
     }
 
-    /// Makes the session of what was loaded.
+    /// Makes the session of what was loaded, without a look at other sessions.
     pub(crate) fn of_loaded(&self, loaded: Loaded) -> Option<Session> {
+        self.of(loaded, &Children::default())
+    }
+
+    fn of(&self, loaded: Loaded, children: &Children) -> Option<Session> {
         let (todos, intention, _) = todos(self.home, &loaded.key);
         let brief = Brief::of(loaded);
         let marker = marker(self.home, &brief.key).unwrap_or(Marker::None);
-        let answer = self.judge(&brief, &marker, None);
         let mut judged = Judged {
+            answer: self.judge(&brief, &marker),
             brief,
-            answer,
             group: None,
+            copied: false,
         };
-        judged.interrupt_open();
+        judged.note_copy(self.home, children);
+        judged.interrupt_open(self.home, children);
         self.session_of(&judged, &todos, intention.as_deref())
     }
 }
@@ -324,11 +356,11 @@ fn is_listed(judged: &Judged) -> bool {
     !(untouched_import || empty)
 }
 
-/// Gives those the same group that crashed within a minute of each other. What jcode has recovered is left out.
-fn group(judged: &mut [Judged], copies: &HashMap<String, Key>) {
+/// Gives those the same group that crashed within a minute of each other. What was recovered is left out.
+fn group(judged: &mut [Judged]) {
     let mut crashed: Vec<(Time, &mut Judged)> = judged
         .iter_mut()
-        .filter(|judged| judged.crashed() && !copies.contains_key(judged.brief.key.as_str()))
+        .filter(|judged| judged.crashed() && !judged.copied)
         .filter_map(|judged| Some((judged.crashed_at()?, judged)))
         .collect();
     crashed.sort_by(|(a, first), (b, second)| {
