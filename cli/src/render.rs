@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use takeup_core::background::Watch;
 use takeup_core::engine::{
-    Candidate, Changed, ChangedPlace, Changes, CheckView, NextView, Running, Verb,
+    AgentRunningView, Candidate, Changed, ChangedPlace, Changes, CheckView, NextView, Running, Verb,
 };
 use takeup_core::identity::OpenEffect;
 use takeup_core::observation::Happening;
@@ -168,8 +168,46 @@ pub(crate) fn running(running: &Running, now: Time) -> String {
             );
         }
     }
+    out.push_str(&of_agents(&running.of_agents));
+    for task in &running.ended {
+        let when = task
+            .ended_at
+            .map_or_else(String::new, |at| format!(", {}", ago(now, at)));
+        let what = format!(
+            "{} {}{when}: {}",
+            text::one_line(&task.name, 60),
+            task.status,
+            text::one_line(&task.how, 300)
+        );
+        out.push_str(&field("  ended", COLUMN, &what));
+        line(
+            &mut out,
+            &format!("{}{}", " ".repeat(COLUMN), paint(CYAN, &task.look)),
+        );
+    }
     for issue in &running.issues {
         out.push_str(&format!("{}\n", crate::commands::bg::damaged(issue)));
+    }
+    out
+}
+
+/// Tells what agents run in the background by their own means.
+pub(crate) fn of_agents(tasks: &[AgentRunningView]) -> String {
+    let mut out = String::new();
+    for task in tasks {
+        let name = task.name.as_deref().unwrap_or(&task.id);
+        let label = if task.runs { "  runs" } else { "  may run" };
+        let what = format!(
+            "{}, of {}: {}",
+            text::one_line(name, 60),
+            task.session_id.agent,
+            text::one_line(&task.proof, 200)
+        );
+        out.push_str(&field(label, COLUMN, &what));
+        line(
+            &mut out,
+            &format!("{}{}", " ".repeat(COLUMN), paint(CYAN, &task.look)),
+        );
     }
     out
 }

@@ -71,6 +71,10 @@ pub struct Handover {
     pub no_checks: bool,
     /// Background tasks of it that are not over, oldest first.
     pub running: Vec<RunningLine>,
+    /// What agents run for it by their own means.
+    pub running_of_agents: Vec<AgentRunningLine>,
+    /// Background tasks of it that ended lately without success.
+    pub ended: Vec<EndedLine>,
     /// Records of background tasks that cannot be read and may be of it.
     pub running_unread: Vec<String>,
     /// Reviews that are not applied.
@@ -158,6 +162,34 @@ pub struct RunningLine {
     pub look: String,
     /// The command that stops it.
     pub stop: String,
+}
+
+/// A background task that an agent runs by its own means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentRunningLine {
+    /// What it is called there.
+    pub name: String,
+    /// The session that started it.
+    pub session: SessionRef,
+    /// It is known to run; if not, it may.
+    pub runs: bool,
+    /// What shows that.
+    pub proof: String,
+    /// The command that looks at it.
+    pub look: String,
+}
+
+/// A background task that ended without success.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedLine {
+    /// Its name.
+    pub name: String,
+    /// How it ended.
+    pub how: String,
+    /// When, where that was seen.
+    pub at: Option<Time>,
+    /// The command that looks at it.
+    pub look: String,
 }
 
 /// A session that held the task.

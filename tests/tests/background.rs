@@ -10,4 +10,5 @@ mod background {
     pub(crate) mod room;
     pub(crate) mod stop;
     pub(crate) mod survival;
+    pub(crate) mod told;
 }

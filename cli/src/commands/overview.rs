@@ -14,6 +14,7 @@ use super::bg::{TaskData, damaged};
 use super::inspect;
 use crate::context::Context;
 use crate::printer::{BOLD, CYAN, DIM, YELLOW, paint};
+use crate::render;
 use crate::reply::{Failure, Next, Reply};
 
 /// Arguments of the overview.
@@ -209,7 +210,9 @@ fn page(place: &PlaceData, context: &Context) -> String {
             paint(CYAN, format!("{} takeup review show {id}", place.git()))
         ));
     }
-    if !place.background.is_empty() || !place.background_issues.is_empty() {
+    let of_agents = render::of_agents(&place.inspection.background.of_agents);
+    if !place.background.is_empty() || !place.background_issues.is_empty() || !of_agents.is_empty()
+    {
         out.push_str(&format!("\n{}\n", paint(BOLD, "background")));
         for task in &place.background {
             out.push_str(&format!(
@@ -218,6 +221,7 @@ fn page(place: &PlaceData, context: &Context) -> String {
                 task.sentence()
             ));
         }
+        out.push_str(&of_agents);
         for issue in &place.background_issues {
             out.push_str(&format!("  {}\n", damaged(issue)));
         }

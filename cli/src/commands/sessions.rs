@@ -405,12 +405,13 @@ fn show(args: &ShowArgs, context: &Context) -> Result<Reply, Failure> {
         && agent.is_some_and(|agent| agent.recover(&context.env, id.as_str()).is_ok());
     let recover = lost.then(|| command("recover", id.as_str()));
     let session = &detail.session;
+    let running = background(session, context);
     let summary = format!(
         "{} is {}",
         session.session,
         State::of(&session.liveness).word()
     );
-    let human = detail_page(&detail, context.clock.now());
+    let human = detail_page(&detail, &running, context.clock.now());
     let resume = resume.map(|words| {
         let words: Vec<String> = words
             .iter()
@@ -436,7 +437,26 @@ fn show(args: &ShowArgs, context: &Context) -> Result<Reply, Failure> {
     })
 }
 
-fn detail_page(detail: &SessionDetail, now: Time) -> String {
+/// Says what runs in the background for a session: the name, what shows it, and the command that looks at it.
+fn background(session: &Session, context: &Context) -> Vec<String> {
+    let agent = context
+        .agents
+        .iter()
+        .find(|agent| agent.id() == session.session.agent);
+    let tasks = agent.map_or_else(Vec::new, |agent| agent.background(&context.env).items);
+    tasks
+        .iter()
+        .filter(|task| task.session == session.session.id)
+        .map(|task| {
+            let name = task.name.as_deref().unwrap_or(&task.id);
+            let runs = if task.runs { "runs" } else { "may run" };
+            let look = printer::shell(["git", "takeup", "bg", "show", task.id.as_str()]);
+            format!("{name} {runs}: {} ({look})", task.proof)
+        })
+        .collect()
+}
+
+fn detail_page(detail: &SessionDetail, running: &[String], now: Time) -> String {
     const COLUMN: usize = 12;
     let session = &detail.session;
     let name = session.name.as_deref().unwrap_or("session");
@@ -497,6 +517,9 @@ fn detail_page(detail: &SessionDetail, now: Time) -> String {
                 effect.tool, effect.argument
             ),
         );
+    }
+    for task in running {
+        field("background", task);
     }
     if let Some(path) = &detail.transcript {
         field("file", &takeup_core::paths::text_of_path(path));

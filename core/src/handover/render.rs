@@ -314,7 +314,7 @@ fn drafts(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Draft> {
         ),
         draft(
             "running",
-            "Runs in the background",
+            "In the background",
             4,
             running::lines(handover, pen),
             "background tasks",

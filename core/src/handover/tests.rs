@@ -128,6 +128,19 @@ fn full() -> Handover {
             look: "git takeup bg show 01-server".to_owned(),
             stop: "git takeup bg stop 01-server".to_owned(),
         }],
+        running_of_agents: vec![AgentRunningLine {
+            name: "long benchmark".to_owned(),
+            session: session("s0"),
+            runs: true,
+            proof: "process 42 (`bench`) runs".to_owned(),
+            look: "git takeup bg show 400000dok1".to_owned(),
+        }],
+        ended: vec![EndedLine {
+            name: "build".to_owned(),
+            how: "the command ended with exit status 3".to_owned(),
+            at: Some(at(6)),
+            look: "git takeup bg show 01-build".to_owned(),
+        }],
         running_unread: Vec::new(),
         reviews: vec![review()],
         effects: vec![OpenEffect {
@@ -376,6 +389,8 @@ fn nothing_known_is_said_as_such() {
         checks: Vec::new(),
         no_checks: true,
         running: Vec::new(),
+        running_of_agents: Vec::new(),
+        ended: Vec::new(),
         reviews: Vec::new(),
         effects: Vec::new(),
         notes: Vec::new(),

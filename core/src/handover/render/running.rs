@@ -28,6 +28,35 @@ pub(super) fn lines(handover: &Handover, pen: &mut Pen<'_>) -> Vec<Line> {
             )
         })
         .collect();
+    lines.extend(handover.running_of_agents.iter().map(|task| {
+        let (grade, how) = if task.runs {
+            (Grade::Observed, "runs")
+        } else {
+            (Grade::Unknown, "may run")
+        };
+        line(
+            grade,
+            format!(
+                "{} {how}, started by {} with its agent's own means: {}; look at it with {}",
+                pen.code(&task.name, NAME),
+                pen.code(&task.session.to_string(), NAME),
+                pen.code(&task.proof, COMMAND),
+                pen.code(&task.look, COMMAND),
+            ),
+        )
+    }));
+    lines.extend(handover.ended.iter().map(|task| {
+        let at = task.at.map_or_else(String::new, |at| format!(" at {at}"));
+        line(
+            Grade::Observed,
+            format!(
+                "{} ended{at}: {}; look at it with {}",
+                pen.code(&task.name, NAME),
+                pen.code(&task.how, COMMAND),
+                pen.code(&task.look, COMMAND),
+            ),
+        )
+    }));
     lines.extend(handover.running_unread.iter().map(|path| {
         line(
             Grade::Unknown,
