@@ -1,5 +1,5 @@
 //! The list of adapters: the only place that names them.
-use takeup_core::agent::{Agent, Found, Masked};
+use takeup_core::agent::{Agent, AgentError, Found, Masked};
 use takeup_core::env::Env;
 
 /// A background task that an agent started by itself.
@@ -24,6 +24,14 @@ pub(crate) fn all() -> Vec<Box<dyn Agent>> {
 
 fn masked(agent: impl Agent + 'static) -> Box<dyn Agent> {
     Box::new(Masked::new(agent))
+}
+
+/// Reads what such a task printed, of more than `most` bytes the last ones, and how much that is in all.
+pub(crate) fn task_output(
+    task: &AgentTask,
+    most: u64,
+) -> Result<Option<(Vec<u8>, u64)>, AgentError> {
+    takeup_jcode::tasks::output(task, most).map_err(AgentError::Damaged)
 }
 
 /// Lists the background tasks that agents started by themselves, out of their own records. Changes nothing.

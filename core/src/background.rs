@@ -44,7 +44,7 @@ pub use check::{CheckEnd, EVIDENCE};
 pub use clean::{Cleaned, Limits, Removal, clean};
 pub use events::{Event, EventKind};
 pub use look::{Seen, Watch, look};
-pub use output::{Follow, Shown, Stream, read_output, tail_output};
+pub use output::{Follow, Shown, Stream, clean_output, read_output, tail_output};
 pub use progress::{Progress, ProgressKind, ProgressSource, Recognised, recognise};
 pub use record::{CheckFor, CommandEnd, End, Failure, Record, State, Stopping, exit_status};
 pub use start::{

@@ -9,6 +9,7 @@
 //! folder is known to everybody.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
@@ -222,6 +223,46 @@ fn list_folder(folder: &Path, processes: &dyn Processes, found: &mut Found<Backg
     }
 }
 
+/// Reads what a task printed, of more than `most` bytes the last ones, and how much that is in all; `None` where it has no output.
+///
+/// # Errors
+/// The output cannot be read, or belongs to another user.
+pub fn output(task: &BackgroundTask, most: u64) -> Result<Option<(Vec<u8>, u64)>, Issue> {
+    let Some(path) = &task.output else {
+        return Ok(None);
+    };
+    let Some(file) = open_own(path)? else {
+        return Ok(None);
+    };
+    let unreadable =
+        |error: std::io::Error| Issue::new(path, IssueKind::Unreadable, error.to_string());
+    let size = file.metadata().map_err(unreadable)?.size();
+    let start = size.saturating_sub(most);
+    let mut bytes = Vec::new();
+    (&file).seek(SeekFrom::Start(start)).map_err(unreadable)?;
+    (&file)
+        .take(size.saturating_sub(start))
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    Ok(Some((bytes, size)))
+}
+
+/// Opens a file of the user's own.
+fn open_own(path: &Path) -> Result<Option<File>, Issue> {
+    let Some(file) = open_regular(path)? else {
+        return Ok(None);
+    };
+    match file.metadata() {
+        Ok(data) if is_own(&data) => Ok(Some(file)),
+        Ok(_) => Err(Issue::new(
+            path,
+            IssueKind::ForeignOwner,
+            "it belongs to another user; it is not read",
+        )),
+        Err(error) => Err(Issue::new(path, IssueKind::Unreadable, error.to_string())),
+    }
+}
+
 fn is_own(data: &std::fs::Metadata) -> bool {
     data.uid() == rustix::process::geteuid().as_raw()
 }
@@ -250,19 +291,7 @@ impl Files<'_> {
     }
 
     fn open(&self, extension: &str) -> Result<Option<File>, Issue> {
-        let path = self.path(extension);
-        let Some(file) = open_regular(&path)? else {
-            return Ok(None);
-        };
-        match file.metadata() {
-            Ok(data) if is_own(&data) => Ok(Some(file)),
-            Ok(_) => Err(Issue::new(
-                path,
-                IssueKind::ForeignOwner,
-                "it belongs to another user; it is not read",
-            )),
-            Err(error) => Err(Issue::new(path, IssueKind::Unreadable, error.to_string())),
-        }
+        open_own(&self.path(extension))
     }
 
     /// Reads the status file. jcode writes it in place, so a half one is looked at a second time.

@@ -4,11 +4,10 @@ use std::path::PathBuf;
 use schemars::Schema;
 use takeup_core::background::{self, BackgroundError, Host, Store};
 use takeup_core::engine::Caller;
-use takeup_core::error::Exit;
 use takeup_core::ids::{BackgroundId, SessionRef};
 use takeup_core::redact::Masker;
 
-use crate::agents::background_tasks;
+use crate::agents::AgentTask;
 use crate::context::Context;
 use crate::reply::{Failure, Reply};
 
@@ -16,6 +15,7 @@ mod adopt;
 mod check;
 mod clean;
 mod follow;
+mod foreign;
 pub(crate) mod list;
 pub(crate) mod output;
 pub(crate) mod run;
@@ -145,25 +145,26 @@ fn find_running(text: &str, store: &Store, context: &Context) -> Result<Backgrou
 
 /// Says whose a task is that is not ours: the list shows those of agents, too.
 fn not_ours(text: &str, error: BackgroundError, context: &Context) -> Failure {
-    let theirs = matches!(error, BackgroundError::Missing(_))
-        .then(|| background_tasks(&context.env).items)
-        .unwrap_or_default();
-    match theirs
-        .iter()
-        .find(|task| task.id == text || task.label.as_deref() == Some(text))
-    {
-        Some(task) => Failure::new(
-            "foreign-background-task",
-            Exit::Missing,
-            format!(
-                "background task {} is jcode's: {}, {}",
-                takeup_core::text::one_line(&task.id, 80),
-                task.state.word(),
-                task.proof
-            ),
-        )
-        .hint("takeup only lists it; jcode itself shows, waits for and stops its tasks (its `bg` tool). `git takeup bg adopt PID` watches its process"),
+    match foreign::meant(text, &error, context) {
+        Some(task) => foreign::refuse(&task),
         None => error.into(),
+    }
+}
+
+/// A background task, ours or one that an agent started by itself.
+enum Meant {
+    Ours(BackgroundId),
+    Agents(AgentTask),
+}
+
+/// Finds the background task that a text names, also one of an agent.
+fn find_any(text: &str, store: &Store, context: &Context) -> Result<Meant, Failure> {
+    match store.find(text) {
+        Ok(id) => Ok(Meant::Ours(id)),
+        Err(error) => match foreign::meant(text, &error, context) {
+            Some(task) => Ok(Meant::Agents(task)),
+            None => Err(error.into()),
+        },
     }
 }
 

@@ -17,7 +17,7 @@ use crate::time::Time;
 mod show;
 
 pub(super) use show::raw_stream;
-pub use show::{Follow, Shown, read_output, tail_output};
+pub use show::{Follow, Shown, clean as clean_output, read_output, tail_output};
 
 /// The smallest cap, so that the parts that are kept stay longer than a line.
 pub(super) const SMALLEST_CAP: u64 = 64 * 1024;

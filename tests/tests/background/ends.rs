@@ -629,17 +629,41 @@ fn a_task_of_jcode_is_said_to_be_jcodes() {
         listed["data"]["ofAgents"][0]["id"], "123456abcd",
         "{listed}"
     );
-    for (words, id) in [
-        ("show", "123456abcd"),
-        ("output", "theirs"),
-        ("tail", "123456abcd"),
-        ("wait", "123456abcd"),
-        ("stop", "theirs"),
-    ] {
+    // What its records and its output say is told.
+    for name in ["123456abcd", "1234", "theirs"] {
+        let shown = desk.bg(&["show", name, "--json"]).exits(0).json();
+        assert_eq!(shown["data"]["ofAgent"]["exitCode"], 0, "{shown}");
+        let page = desk.bg(&["show", name]).exits(0).stdout;
+        for said in ["jcode:session_fox_1", "exit status", "123456abcd.output"] {
+            assert!(page.contains(said), "{page}");
+        }
+    }
+    std::fs::write(
+        folder.join("123456abcd.output"),
+        "one\n\u{1b}[31mtwo\u{1b}[0m\nTOKEN=ghp_0123456789abcdefghijABCDEFGHIJ012345\n",
+    )
+    .unwrap();
+    let printed = desk.bg(&["output", "theirs"]).exits(0).stdout;
+    assert!(printed.starts_with("one\ntwo\n"), "{printed:?}");
+    assert!(!printed.contains("ghp_"), "{printed:?}");
+    let last = desk.bg(&["tail", "-n", "2", "theirs", "--json"]).exits(0);
+    let last = &last.json()["data"];
+    assert!(
+        last["text"].as_str().unwrap().starts_with("two\n"),
+        "{last}"
+    );
+    assert_eq!(
+        (&last["truncated"], &last["over"]),
+        (&json!(true), &json!(true))
+    );
+    // Waiting for it and stopping it are its agent's.
+    for (words, id) in [("wait", "123456abcd"), ("stop", "theirs")] {
         let refused = desk.bg(&[words, id, "--json"]).exits(4).json();
         assert_eq!(
             refused["error"]["code"], "foreign-background-task",
             "{refused}"
         );
     }
+    desk.bg(&["output", "theirs", "--stream", "stderr"])
+        .exits(4);
 }

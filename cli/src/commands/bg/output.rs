@@ -10,13 +10,13 @@ use takeup_core::ids::BackgroundId;
 use takeup_core::process;
 
 use super::view::lost;
-use super::{find, follow, store};
+use super::{Meant, find_any, follow, foreign, store};
 use crate::context::Context;
 use crate::printer::{self, YELLOW, paint};
 use crate::reply::{Failure, Reply};
 
 /// The most that one JSON document holds.
-const JSON_MOST: u64 = 1 << 20;
+pub(super) const JSON_MOST: u64 = 1 << 20;
 
 /// Arguments of `bg output`.
 #[derive(Debug, clap::Args)]
@@ -61,24 +61,23 @@ enum Which {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OutputData {
     /// The task.
-    id: BackgroundId,
+    pub(super) id: String,
     /// The text, masked.
-    text: String,
+    pub(super) text: String,
     /// How many bytes the command printed.
-    printed_bytes: u64,
+    pub(super) printed_bytes: u64,
     /// How many of them are not kept any more.
-    left_out_bytes: u64,
+    pub(super) left_out_bytes: u64,
     /// How many more could not be written (a full disk); where in the text they are missing is not known.
-    lost_bytes: u64,
+    pub(super) lost_bytes: u64,
     /// There is more than this.
-    truncated: bool,
+    pub(super) truncated: bool,
     /// The task is over.
-    over: bool,
+    pub(super) over: bool,
 }
 
-fn record_of(text: &str, store: &Store, context: &Context) -> Result<(Record, bool), Failure> {
-    let id = find(text, store, context)?;
-    let record = look(store, &id, &process::system())?.record;
+fn record_of(id: &BackgroundId, store: &Store) -> Result<(Record, bool), Failure> {
+    let record = look(store, id, &process::system())?.record;
     if record.adopted {
         return Err(Failure::new(
             "no-output",
@@ -118,7 +117,7 @@ fn reply(record: Record, over: bool, shown: Shown, context: &Context) -> Reply {
     // Another face than the command line shows what is for people besides.
     let human = shown.text.clone();
     let data = OutputData {
-        id: record.id,
+        id: record.id.to_string(),
         text: shown.text,
         printed_bytes: shown.printed,
         left_out_bytes: shown.left_out,
@@ -131,7 +130,13 @@ fn reply(record: Record, over: bool, shown: Shown, context: &Context) -> Reply {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     let store = store(context)?;
-    let (record, over) = record_of(&args.task, &store, context)?;
+    let id = match find_any(&args.task, &store, context)? {
+        Meant::Ours(id) => id,
+        // Both streams stand in one file there, and nothing says which line is whose.
+        Meant::Agents(task) if args.stream.is_some() => return Err(foreign::refuse(&task)),
+        Meant::Agents(task) => return foreign::output(task, None, context),
+    };
+    let (record, over) = record_of(&id, &store)?;
     let stream = args.stream.map(|which| match which {
         Which::Stdout => Stream::Stdout,
         Which::Stderr => Stream::Stderr,
@@ -150,7 +155,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
 
 pub(super) fn tail(args: &TailArgs, context: &Context) -> Result<Reply, Failure> {
     let store = store(context)?;
-    let (record, over) = record_of(&args.task, &store, context)?;
+    let id = match find_any(&args.task, &store, context)? {
+        Meant::Ours(id) => id,
+        Meant::Agents(task) if args.follow => return Err(foreign::refuse(&task)),
+        Meant::Agents(task) => return foreign::output(task, Some(args.lines), context),
+    };
+    let (record, over) = record_of(&id, &store)?;
     if args.follow {
         follow::follow(&store, &record, Some(args.lines), context, &mut || false)?;
         warn(

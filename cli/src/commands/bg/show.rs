@@ -6,7 +6,8 @@ use takeup_core::text;
 
 use super::units::bytes;
 use super::view::TaskData;
-use super::{find, store};
+use super::{Meant, find, find_any, foreign, store};
+use crate::agents::AgentTask;
 use crate::context::Context;
 use crate::printer::{BOLD, DIM, ago, field, paint, shell};
 use crate::reply::{Failure, Next, Reply};
@@ -35,7 +36,11 @@ pub(crate) struct DetachArgs {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ShowData {
     /// The task.
-    task: TaskData,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<TaskData>,
+    /// The task, where an agent started it by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of_agent: Option<AgentTask>,
     /// What happened last, oldest first.
     events: Vec<Event>,
 }
@@ -44,7 +49,17 @@ impl ShowData {
     /// Makes an answer that leaves out what happened.
     pub(super) const fn without_events(task: TaskData) -> Self {
         Self {
-            task,
+            task: Some(task),
+            of_agent: None,
+            events: Vec::new(),
+        }
+    }
+
+    /// Makes an answer of an agent's own task.
+    pub(super) const fn of_agent(task: AgentTask) -> Self {
+        Self {
+            task: None,
+            of_agent: Some(task),
             events: Vec::new(),
         }
     }
@@ -53,7 +68,10 @@ impl ShowData {
 pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     let store = store(context)?;
     let now = context.clock.now();
-    let id = find(&args.task, &store, context)?;
+    let id = match find_any(&args.task, &store, context)? {
+        Meant::Ours(id) => id,
+        Meant::Agents(task) => return Ok(foreign::show(task, context)),
+    };
     let seen = look(&store, &id, &*context.processes)?;
     let task = TaskData::new(&store, seen, now);
     let events = store.events(&id, EVENTS);
@@ -170,9 +188,13 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
         "output",
         shell(["git", "takeup", "bg", "output", task.id.as_str()]),
     );
-    Ok(Reply::new(task.sentence(), &ShowData { task, events })
-        .human(human)
-        .next(next))
+    let summary = task.sentence();
+    let data = ShowData {
+        task: Some(task),
+        of_agent: None,
+        events,
+    };
+    Ok(Reply::new(summary, &data).human(human).next(next))
 }
 
 pub(super) fn detach(args: &DetachArgs, context: &Context) -> Result<Reply, Failure> {

@@ -284,7 +284,7 @@ impl Follow {
 }
 
 /// Makes output fit to be shown: what a terminal would obey is taken out, secrets are masked.
-fn clean(bytes: &[u8], masker: &Masker) -> String {
+pub fn clean(bytes: &[u8], masker: &Masker) -> String {
     masker.text(&plain(bytes)).text
 }
 
