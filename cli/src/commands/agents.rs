@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Serialize;
 use takeup_core::agent::{Agent, AgentError, Detection, Rung};
-use takeup_core::engine::Site;
+use takeup_core::engine::{self, Site};
 use takeup_core::error::Exit;
 use takeup_core::ids::AgentId;
 use takeup_core::integration::{self, Done, Edit, EditPlan, IntegrationState, Scope};
@@ -336,10 +336,27 @@ fn show(edit: &Edit) -> String {
     out
 }
 
+/// Says where hooks record, where that is not known to be everywhere they are called: only where takeup is used.
+fn where_recorded(agent: &dyn Agent, scope: &Scope, context: &Context) -> Option<String> {
+    let has_hooks = agent.ladder().iter().any(|rung| rung.rung == "hooked");
+    match scope {
+        _ if !has_hooks => None,
+        Scope::Project { root } if engine::is_used_at(&context.engine(), root) => None,
+        Scope::Project { .. } => Some(
+            "its hooks record nothing before takeup is used here: `git takeup init`, once, or the first `git takeup start`"
+                .to_owned(),
+        ),
+        Scope::User => Some(
+            "its hooks record in the repositories where takeup is used: `git takeup init` there, once, or the first `git takeup start`"
+                .to_owned(),
+        ),
+    }
+}
+
 fn report(
     agent: &dyn Agent,
     scope: &Scope,
-    done: Done,
+    mut done: Done,
     dry_run: bool,
     context: &Context,
     shown: String,
@@ -349,6 +366,9 @@ fn report(
         IntegrationState::Installed => ("installed", None),
         IntegrationState::Outdated { what } => ("outdated", Some(what)),
     };
+    if state != "absent" {
+        done.notes.extend(where_recorded(agent, scope, context));
+    }
     let summary = format!("{}: {state}", agent.name());
     let mut out = shown;
     if dry_run {
