@@ -154,7 +154,7 @@ fn not_ours(text: &str, error: BackgroundError, context: &Context) -> Failure {
 /// A background task, ours or one that an agent started by itself.
 enum Meant {
     Ours(BackgroundId),
-    Agents(AgentTask),
+    Agents(Box<AgentTask>),
 }
 
 /// Finds the background task that a text names, also one of an agent.
@@ -162,7 +162,7 @@ fn find_any(text: &str, store: &Store, context: &Context) -> Result<Meant, Failu
     match store.find(text) {
         Ok(id) => Ok(Meant::Ours(id)),
         Err(error) => match foreign::meant(text, &error, context) {
-            Some(task) => Ok(Meant::Agents(task)),
+            Some(task) => Ok(Meant::Agents(Box::new(task))),
             None => Err(error.into()),
         },
     }

@@ -85,7 +85,7 @@ fn record_of(id: &BackgroundId, store: &Store) -> Result<(Record, bool), Failure
             "its output goes where it went before it was taken under watch",
         ));
     }
-    let path = store.output_path(&id);
+    let path = store.output_path(id);
     let is_gone = std::fs::symlink_metadata(&path)
         .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
     if is_gone && !matches!(record.state, State::Starting) {
@@ -134,7 +134,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
         Meant::Ours(id) => id,
         // Both streams stand in one file there, and nothing says which line is whose.
         Meant::Agents(task) if args.stream.is_some() => return Err(foreign::refuse(&task)),
-        Meant::Agents(task) => return foreign::output(task, None, context),
+        Meant::Agents(task) => return foreign::output(*task, None, context),
     };
     let (record, over) = record_of(&id, &store)?;
     let stream = args.stream.map(|which| match which {
@@ -158,7 +158,7 @@ pub(super) fn tail(args: &TailArgs, context: &Context) -> Result<Reply, Failure>
     let id = match find_any(&args.task, &store, context)? {
         Meant::Ours(id) => id,
         Meant::Agents(task) if args.follow => return Err(foreign::refuse(&task)),
-        Meant::Agents(task) => return foreign::output(task, Some(args.lines), context),
+        Meant::Agents(task) => return foreign::output(*task, Some(args.lines), context),
     };
     let (record, over) = record_of(&id, &store)?;
     if args.follow {

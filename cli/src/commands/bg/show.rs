@@ -70,7 +70,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Reply, Failure> {
     let now = context.clock.now();
     let id = match find_any(&args.task, &store, context)? {
         Meant::Ours(id) => id,
-        Meant::Agents(task) => return Ok(foreign::show(task, context)),
+        Meant::Agents(task) => return Ok(foreign::show(*task, context)),
     };
     let seen = look(&store, &id, &*context.processes)?;
     let task = TaskData::new(&store, seen, now);
