@@ -76,7 +76,9 @@ pub(crate) struct TaskData {
     pub output_file: String,
     /// The size of that file.
     pub output_bytes: u64,
-    /// How many bytes that were printed could not be written (a full disk), so that they are not in it.
+    /// How many bytes that were printed could not be written (a full disk), so that they are not in it. Machines are told by
+    /// `bg output` and by the events.
+    #[serde(skip)]
     pub output_lost_bytes: u64,
 }
 
