@@ -330,6 +330,8 @@ pub struct ForeignTask {
     pub root_matches: bool,
     /// What the agent's own fingerprint says of the content, and where it is known to be blind.
     pub content: Content,
+    /// It is known that nothing differed from HEAD when the task began.
+    pub began_clean: bool,
     /// The agent's own latest fingerprint, for people.
     pub fingerprint: String,
     /// The last write.

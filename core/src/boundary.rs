@@ -172,6 +172,11 @@ impl Boundary {
             && (self.allowed.is_empty() || matches_any(&self.allowed, path))
     }
 
+    /// Tells whether there is anything that it does not allow.
+    pub const fn holds(&self) -> bool {
+        !self.allowed.is_empty() || !self.avoided.is_empty()
+    }
+
     /// Tells whether a path must be avoided.
     pub fn avoids(&self, path: &str) -> bool {
         matches_any(&self.avoided, path)

@@ -3,6 +3,7 @@
 //! Each goes the same way: gather facts (repository, fingerprint, ledger, agents), apply a pure rule, append one line,
 //! return an outcome. Nothing slow happens while the ledger's lock is held.
 mod again;
+mod before;
 mod caller;
 mod candidate;
 mod candidates;

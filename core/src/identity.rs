@@ -6,10 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::boundary::Boundary;
-use crate::fingerprint::{Provenance, ProvenanceEvent, TreeRecord};
-use crate::ids::{Fingerprint, RepositoryId, SessionRef, TaskId, WorktreeId};
+use crate::fingerprint::{Deviation, Provenance, ProvenanceEvent, Reach, TreeRecord};
+use crate::ids::{Fingerprint, Oid, RepositoryId, ReviewId, SessionRef, TaskId, WorktreeId};
+use crate::paths::bytes_of_text;
 use crate::plan::Plan;
 use crate::process::ProcessIdentity;
+use crate::review::Review;
 use crate::status::Status;
 use crate::time::Time;
 
@@ -80,6 +82,86 @@ impl Recorded {
     /// Returns the fingerprint, if the look was complete.
     pub const fn fingerprint(&self) -> Option<&Fingerprint> {
         self.tree.fingerprint.as_ref()
+    }
+}
+
+/// What sessions before changed outside the task's boundary, where the task was taken up on other content than they left, or
+/// what it began with is not recorded. That content is the base from then on, and does not tell of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Before {
+    /// The paths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<PathBefore>,
+    /// Why there may be more, where that is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<String>,
+    /// The question that was put to a person about what is not known of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<ReviewId>,
+}
+
+/// One path that sessions before changed outside the task's boundary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PathBefore {
+    /// The path, as [`Deviation::path`].
+    pub path: String,
+    /// What was there when the task began; absent where that is what HEAD of the base has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub was: Option<Deviation>,
+    /// The commit that has it as it was, where one is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<Oid>,
+    /// Nothing tells whether the task changed it, or somebody else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub doubtful: bool,
+}
+
+impl Before {
+    /// Tells whether nothing is known and nothing in doubt.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns what is known of a path.
+    pub fn path(&self, path: &str) -> Option<&PathBefore> {
+        self.paths.iter().find(|known| known.path == path)
+    }
+
+    /// Returns a base with these paths as they were when the task began.
+    #[must_use]
+    pub fn laid_over(&self, base: &TreeRecord) -> TreeRecord {
+        let mut begun = base.clone();
+        // Of what comes after the end of a list that was cut nothing is known, and nothing is put there.
+        let reach = Reach::of(base);
+        let known = |path: &&PathBefore| {
+            reach.covers(&path.path) || base.deviations.iter().any(|found| found.path == path.path)
+        };
+        let known: Vec<&PathBefore> = self.paths.iter().filter(known).collect();
+        begun
+            .deviations
+            .retain(|found| !known.iter().any(|path| path.path == found.path));
+        begun
+            .deviations
+            .extend(known.iter().filter_map(|path| path.was.clone()));
+        begun
+            .deviations
+            .sort_by_cached_key(|found| bytes_of_text(&found.path));
+        begun
+    }
+
+    /// Takes a person's yes to the question about what is not known: it is not held against the task. Returns whether it was
+    /// this question.
+    pub fn settle(&mut self, review: &Review) -> bool {
+        if self.asked.as_ref() != Some(&review.review_id) {
+            return false;
+        }
+        let told = |path: &PathBefore| review.affected_files.contains(&path.path);
+        self.paths.retain(|path| !path.doubtful || !told(path));
+        self.unknown = None;
+        self.asked = None;
+        true
     }
 }
 
@@ -308,6 +390,9 @@ pub struct Identity {
     pub status: Status,
     /// What was there when the session began with the task.
     pub base: Option<Recorded>,
+    /// What sessions before changed outside the task's boundary and `base` does not tell of.
+    #[serde(default, skip_serializing_if = "Before::is_empty")]
+    pub before: Before,
     /// What was there at the last record.
     pub latest: Option<Recorded>,
     /// The process that stands for the session.

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use takeup_core::boundary::Boundary;
-use takeup_core::identity::{Identity, Note, PlaceRecord, Task};
+use takeup_core::identity::{Before, Identity, Note, PlaceRecord, Task};
 use takeup_core::ids::{AgentId, RepositoryId, SessionId, SessionRef, TaskId, WorktreeId};
 use takeup_core::ledger::{Actor, Change, Committed, Ledger, TransactError, Transition, View};
 use takeup_core::plan::Plan;
@@ -62,6 +62,7 @@ pub fn start(name: &str, status: Status) -> Transition {
         },
         status,
         base: None,
+        before: Before::default(),
         latest: None,
         process: None,
         closing: None,

@@ -5,6 +5,8 @@
 mod begin;
 #[path = "cases/boundary.rs"]
 mod boundary;
+#[path = "cases/carried.rs"]
+mod carried;
 #[path = "cases/damaged.rs"]
 mod damaged;
 #[path = "cases/diffs.rs"]

@@ -82,6 +82,7 @@ pub(crate) fn tasks(env: &Env, place: &Place) -> Found<ForeignTask> {
             root: identity.root.clone(),
             root_matches,
             content,
+            began_clean: identity.base == CLEAN_TREE,
             fingerprint: sidecar::printable(&identity.latest),
             updated_at: identity
                 .updated_at

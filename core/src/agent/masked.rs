@@ -320,6 +320,7 @@ impl Words {
             root: _,
             root_matches: _,
             content,
+            began_clean: _,
             fingerprint: _,
             updated_at: _,
             revision: _,

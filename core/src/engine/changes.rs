@@ -15,6 +15,8 @@ use crate::repository::{ChangedPath, CommitLine, Git, PathChange};
 /// How many paths and commits are listed.
 const MOST_PATHS: usize = 1_000;
 const MOST_COMMITS: usize = 50;
+/// How many paths of commits are compared where all are needed.
+pub(super) const MOST_COMPARED: usize = 100_000;
 
 /// What differs between what was left and what is there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -391,6 +393,66 @@ pub(super) fn between_most(
         changes.incomplete = Some(incomplete.join("; "));
     }
     changes
+}
+
+/// Returns what a look held at some paths, each as what differs from the commit `head`; `None` where that commit has it so.
+/// Fails with the reason where the commits cannot be compared whole.
+pub(super) fn seen_from<'a>(
+    git: &dyn Git,
+    seen: &TreeRecord,
+    head: Option<&Oid>,
+    paths: impl Iterator<Item = &'a str>,
+) -> Result<Vec<Option<Deviation>>, String> {
+    let known = |path: &str| seen.deviations.iter().find(|found| found.path == path);
+    let (mut here, mut there) = (BTreeMap::new(), BTreeMap::new());
+    if seen.head.as_ref() != head {
+        let sides = |old: Option<&Oid>, new: Option<&Oid>| {
+            let listed = git.changed_paths(old, new, MOST_COMPARED);
+            let listed = listed.map_err(|error| format!("commits cannot be compared: {error}"))?;
+            if listed.more {
+                return Err(format!("commits differ in more than {MOST_COMPARED} paths"));
+            }
+            let sides = listed.items.into_iter();
+            Ok(sides
+                .map(|changed| (changed.path.clone(), Held::of_side(&changed)))
+                .collect::<BTreeMap<_, _>>())
+        };
+        here = sides(head, seen.head.as_ref())?;
+        there = sides(seen.head.as_ref(), head)?;
+    }
+    let kind = |was: &Held, head: Option<&Held>| match (was, head) {
+        (Held::Nothing, _) => DeviationKind::Deleted,
+        (_, Some(Held::Nothing)) => DeviationKind::Added,
+        (_, _) => DeviationKind::Modified,
+    };
+    let found = paths.map(|path| {
+        let of_head = there.get(path);
+        if let Some(found) = known(path) {
+            let was = Held::of_deviation(found);
+            if of_head == Some(&was) {
+                return None;
+            }
+            let is_kept = of_head.is_none() || found.kind == DeviationKind::Nested;
+            return Some(Deviation {
+                kind: if is_kept {
+                    found.kind
+                } else {
+                    kind(&was, of_head)
+                },
+                ..found.clone()
+            });
+        }
+        let was = here.get(path)?;
+        Some(Deviation {
+            path: path.to_owned(),
+            kind: kind(was, of_head),
+            staged: false,
+            mode: was.mode().cloned(),
+            oid: was.oid(),
+            is_new: false,
+        })
+    });
+    Ok(found.collect())
 }
 
 /// Says from where on the paths are not compared.

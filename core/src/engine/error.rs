@@ -198,6 +198,14 @@ pub enum EngineError {
         /// Why.
         why: String,
     },
+    /// Nothing tells whether the task changed paths outside its boundary before it was taken up.
+    #[error("task {task_id}: {what}")]
+    BoundaryDoubtful {
+        /// The task.
+        task_id: TaskId,
+        /// What is not known.
+        what: String,
+    },
     /// Calls that sessions before left open were not looked at.
     #[error("task {task_id}: {calls} may or may not have happened, and nobody has looked")]
     EffectsUnknown {
@@ -309,6 +317,7 @@ impl Explain for EngineError {
             Self::NotProved { .. } => "not-proved",
             Self::OutsideBoundary { .. } => "outside-boundary",
             Self::BoundaryUnknown { .. } => "boundary-unknown",
+            Self::BoundaryDoubtful { .. } => "boundary-doubtful",
             Self::EffectsUnknown { .. } => "effects-unknown",
             Self::RecordsLost(_) => "records-lost",
             Self::NoPlan(_) => "no-plan",
@@ -410,6 +419,11 @@ impl Explain for EngineError {
                     "`git takeup evaluate {task_id}` puts the question to a person; or undo the changes"
                 ));
             }
+            Self::BoundaryDoubtful { task_id, .. } => {
+                return Some(format!(
+                    "`git takeup evaluate {task_id}` puts the question to a person"
+                ));
+            }
             Self::NotBack(not_back) => return Some(not_back.way_out()),
             Self::BoundaryUnknown { task_id, .. } => {
                 return Some(format!(
@@ -495,7 +509,8 @@ impl Explain for EngineError {
                 refusal: Refusal::ReviewPending,
                 ..
             }
-            | Self::OutsideBoundary { .. } => Exit::Confirm,
+            | Self::OutsideBoundary { .. }
+            | Self::BoundaryDoubtful { .. } => Exit::Confirm,
             Self::NotBegun(_)
             | Self::Transition { .. }
             | Self::NotProved { .. }

@@ -2,16 +2,18 @@
 use super::Engine;
 use super::candidate::{Candidate, Source};
 use crate::boundary::Boundary;
-use crate::identity::{Identity, PlaceRecord, Recorded, SessionRecord, Task};
+use crate::identity::{Before, Identity, PlaceRecord, Recorded, SessionRecord, Task};
 use crate::ids::TaskId;
+use crate::ledger::TaskEntry;
 use crate::plan::{Check, Plan};
 use crate::status::Status;
 use crate::time::Time;
 
-/// Makes the records of a candidate; `None` where the ledger has them. `recorded` is what hooks recorded of its session,
-/// `equal` the present content where that is what was left, by the word of the agent's own store or by our own record.
+/// Makes the records of a candidate; `None` where the ledger has them. `entry` is what the ledger knows of the task in other
+/// sessions: what those began with here is what the work is compared with. `recorded` is what hooks recorded of its session, `equal` the present content where that is what was left, by the word of the agent's own store or by our own record.
 pub(super) fn records(
     engine: &Engine<'_>,
+    entry: Option<&TaskEntry>,
     recorded: Option<&SessionRecord>,
     candidate: &Candidate,
     place: &PlaceRecord,
@@ -49,6 +51,9 @@ pub(super) fn records(
         plan,
         created_at: at,
     };
+    let known = entry
+        .and_then(TaskEntry::holder)
+        .filter(|holder| holder.place.worktree_id == place.worktree_id);
     let identity = Identity {
         task_id,
         session: candidate.session(),
@@ -61,7 +66,8 @@ pub(super) fn records(
             | Status::VerificationRequired
             | Status::StaleTask) => status,
         },
-        base: None,
+        base: known.and_then(|known| known.base.clone()),
+        before: known.map_or_else(Before::default, |known| known.before.clone()),
         latest: recorded
             .and_then(|record| record.latest.clone())
             .filter(|latest| equal.is_none_or(|equal| latest.tree.same_content(&equal.tree)))

@@ -151,6 +151,7 @@ pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, Engine
     if wrote {
         effects::mirror(engine, &site, &identity.task_id);
     }
+    let unclear = strayed.unclear();
     Ok(Evaluation {
         next: next_step(
             &identity,
@@ -167,7 +168,7 @@ pub fn evaluate(engine: &Engine<'_>, which: &Which) -> Result<Evaluation, Engine
         evidence,
         proved,
         outside_boundary: strayed.outside,
-        boundary_unknown: strayed.unknown,
+        boundary_unknown: unclear.or(strayed.unknown),
         records_lost,
         open_effects: identity.unknown_effects(),
         review_id,
@@ -218,7 +219,25 @@ fn evaluated(
     };
     let mut changes = Vec::new();
     let outside = strayed.outside.as_slice();
-    let event = if outside.is_empty() {
+    let mut next = identity.clone();
+    let event = if !outside.is_empty() {
+        let review = super::review::boundary_review(engine, entry, identity, outside, look, at)?;
+        found.review_id = Some(review.review_id.to_string());
+        changes.push(Change::Review {
+            review: Box::new(review),
+        });
+        Event::ReviewRequested
+    } else if let Some(what) = strayed.unclear() {
+        let doubtful = strayed.doubtful.as_slice();
+        let review =
+            super::review::doubt_review(engine, entry, identity, doubtful, &what, look, at)?;
+        found.review_id = Some(review.review_id.to_string());
+        next.before.asked = Some(review.review_id.clone());
+        changes.push(Change::Review {
+            review: Box::new(review),
+        });
+        Event::ReviewRequested
+    } else {
         let plan = &entry.task.plan;
         found.proved = !entry.doubted
             && look.record.incomplete.is_none()
@@ -234,15 +253,7 @@ fn evaluated(
         } else {
             Event::EvaluatedUnproved
         }
-    } else {
-        let review = super::review::boundary_review(engine, entry, identity, outside, look, at)?;
-        found.review_id = Some(review.review_id.to_string());
-        changes.push(Change::Review {
-            review: Box::new(review),
-        });
-        Event::ReviewRequested
     };
-    let mut next = identity.clone();
     next.status = status::apply(identity.status, event).map_err(refuse)?;
     let known = identity
         .latest
@@ -304,7 +315,7 @@ fn next_step(
     if !identity.inherited_effects.is_empty() || !identity.open_effects.iter().all(asks) {
         return NextView::new("look-at-effects", &["git", "takeup", "show", task]);
     }
-    if !strayed.outside.is_empty() {
+    if !strayed.outside.is_empty() || strayed.unclear().is_some() {
         return NextView::new(
             "evaluate",
             &["git", "takeup", "evaluate", task, "--session", session],
@@ -423,6 +434,7 @@ pub fn next(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineError>
             | EngineError::RecordsLost(_)
             | EngineError::OutsideBoundary { .. }
             | EngineError::BoundaryUnknown { .. }
+            | EngineError::BoundaryDoubtful { .. }
             | EngineError::NoPlan(_)
             | EngineError::Incomplete(_)
             | EngineError::Transition {
@@ -516,11 +528,12 @@ fn look_ahead(engine: &Engine<'_>, which: &Which) -> Result<NextStep, EngineErro
             &strayed,
         )
     };
+    let unclear = strayed.unclear();
     Ok(NextStep {
         records_lost: entry.doubted,
         background: running,
         open_effects: identity.unknown_effects(),
-        boundary_unknown: strayed.unknown,
+        boundary_unknown: unclear.or(strayed.unknown),
         unsettled: None,
         not_proved: None,
         identity: IdentityView::of(identity, &entry.task.title),

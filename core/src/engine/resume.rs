@@ -11,7 +11,7 @@ use super::start::record;
 use super::taken::TakeUp;
 use super::views::NextView;
 use super::{
-    Caller, Changes, Choice, Engine, EngineError, PATIENCE, Site, effects, import, select,
+    Caller, Changes, Choice, Engine, EngineError, PATIENCE, Site, before, effects, import, select,
 };
 use crate::agent::Effect;
 use crate::fingerprint::{Look, ProvenanceEvent};
@@ -268,7 +268,9 @@ fn attempt(
     let recorded = recorded.and_then(|record| seen_here(site, record));
     let recorded = recorded.as_deref();
     let equal = compatible.then_some(&now);
-    let imported = import::records(engine, recorded, &candidate, &place, equal, at);
+    let entry = view.state.tasks.get(&task_id);
+    let imported = import::records(engine, entry, recorded, &candidate, &place, equal, at);
+    let before = before::carried(site, view, &candidate, imported.as_ref(), look);
     let seen = seq_of(view, &task_id);
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
         if seq_of(view, &task_id) != seen {
@@ -293,6 +295,7 @@ fn attempt(
             target: &target,
             place: &place,
             now: &now,
+            before: &before,
             compatible,
             at,
         };

@@ -1,6 +1,7 @@
 //! `review`: a question to a person. The decision is recorded first and applied after; where applying fails, the next call
 //! applies it, once, without asking again.
 mod avoided;
+mod doubt;
 mod elsewhere;
 mod foreign;
 
@@ -8,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use avoided::NotBack;
+pub(super) use doubt::doubt_review;
 
 use super::close::entry_of;
 use super::{Caller, Changed, Engine, EngineError, PATIENCE, Site, Which, effects, select};
@@ -24,6 +26,9 @@ use crate::time::Time;
 /// The reason code of a question about paths outside the boundary.
 pub const BOUNDARY: &str = "BOUNDARY_EXPANSION_REQUIRED";
 
+/// The reason code of a question about what nothing tells of.
+const AMBIGUOUS: &str = "AMBIGUOUS_REPOSITORY_STATE";
+
 /// The reason codes of OpenCode++; others are free to be used.
 pub const REASON_CODES: [&str; 6] = [
     "NO_EXECUTABLE_TEST",
@@ -31,7 +36,7 @@ pub const REASON_CODES: [&str; 6] = [
     "EXTERNAL_SIDE_EFFECT",
     "UNVERIFIABLE_RESULT",
     "PLUGIN_FAILURE",
-    "AMBIGUOUS_REPOSITORY_STATE",
+    AMBIGUOUS,
 ];
 
 /// What `review request` is given.
@@ -305,7 +310,7 @@ fn title_of(reason: &str) -> &'static str {
         "EXTERNAL_SIDE_EFFECT" => "something outside the repository would be changed",
         "UNVERIFIABLE_RESULT" => "the result cannot be verified",
         "PLUGIN_FAILURE" => "a tool failed",
-        "AMBIGUOUS_REPOSITORY_STATE" => "the state of the repository is not clear",
+        AMBIGUOUS => "the state of the repository is not clear",
         _ => "a decision is needed",
     }
 }
@@ -612,21 +617,29 @@ fn consequences(
         .reviews
         .iter()
         .any(|other| other.review_id != review.review_id && other.is_open());
-    let Some(holder) = entry.open_holder() else {
+    let Some(mut holder) = entry.open_holder().cloned() else {
         return changes;
     };
+    let settled = decision.approved && holder.before.settle(review);
     let event = if decision.approved {
         Event::ReviewApproved
     } else {
         Event::ReviewRejected
     };
     if decision.approved && others_wait {
+        if settled {
+            holder.updated_at = at;
+            holder.revision += 1;
+            changes.push(Change::Identity {
+                identity: Box::new(holder),
+            });
+        }
         return changes;
     }
     let Ok(status) = status::apply(Status::HumanReview, event) else {
         return changes;
     };
-    let moves = decision.approved && decides_for_itself(&decision.session, holder);
+    let moves = decision.approved && decides_for_itself(&decision.session, &holder);
     let mut next = holder.clone();
     next.status = if moves { Status::Abandoned } else { status };
     next.resumed_to = moves.then(|| decision.session.clone());
@@ -652,7 +665,7 @@ fn consequences(
                 created_at: known.map_or(at, |known| known.created_at),
                 updated_at: at,
                 revision: known.map_or(1, |known| known.revision + 1),
-                ..holder.clone()
+                ..holder
             }),
         });
     }

@@ -6,7 +6,7 @@ use super::candidate::IdentityView;
 use super::{Caller, Engine, EngineError, PATIENCE, Site, Which, again, select};
 use crate::boundary::Boundary;
 use crate::fingerprint::{Look, Provenance, ProvenanceEvent};
-use crate::identity::{Closing, Identity, Note, Recorded, Task};
+use crate::identity::{Before, Closing, Identity, Note, Recorded, Task};
 use crate::ids::{SessionId, SessionRef, TaskId};
 use crate::ledger::{Change, Ledger, State, Transition};
 use crate::names;
@@ -155,6 +155,7 @@ pub fn start(engine: &Engine<'_>, request: &StartRequest) -> Result<Started, Eng
             place: place.clone(),
             status: Status::Active,
             base: Some(recorded.clone()),
+            before: Before::default(),
             latest: Some(recorded.clone()),
             process: caller.process.clone(),
             closing: None,

@@ -1,6 +1,6 @@
 //! What a take-up changes in the records: pure, so that each rule can be tried by itself.
 use super::Caller;
-use crate::identity::{Identity, PlaceRecord, Recorded};
+use crate::identity::{Before, Identity, PlaceRecord, Recorded};
 use crate::ids::SessionRef;
 use crate::status::{self, Event, Refusal, Status};
 use crate::time::Time;
@@ -15,6 +15,8 @@ pub(super) struct TakeUp<'a> {
     pub place: &'a PlaceRecord,
     /// What is there now.
     pub now: &'a Recorded,
+    /// What was changed outside the boundary before, and the base of the one that goes on does not tell of.
+    pub before: &'a Before,
     /// The content is what was left.
     pub compatible: bool,
     /// When.
@@ -52,6 +54,7 @@ impl TakeUp<'_> {
             identity.base = Some(self.now.clone());
             identity.latest = Some(self.now.clone());
         }
+        identity.before = self.before.clone();
         identity.closing = None;
         identity.process = self.caller.process.clone().or(identity.process);
         identity.updated_at = self.at;
@@ -95,6 +98,7 @@ impl TakeUp<'_> {
                 place: self.place.clone(),
                 status: Status::VerificationRequired,
                 base,
+                before: self.before.clone(),
                 latest: Some(self.now.clone()),
                 process: self.caller.process.clone(),
                 closing: None,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::boundary::Boundary;
-use crate::identity::{Identity, Note, PlaceRecord, Task};
+use crate::identity::{Before, Identity, Note, PlaceRecord, Task};
 use crate::ids::{AgentId, RepositoryId, SessionId, SessionRef, TaskId, WorktreeId};
 use crate::plan::Plan;
 use crate::status::Status;
@@ -67,6 +67,7 @@ pub(super) fn start(name: &str, status: Status) -> Transition {
                 },
                 status,
                 base: None,
+                before: Before::default(),
                 latest: None,
                 process: None,
                 closing: None,

@@ -9,7 +9,9 @@ use crate::evidence::{Digest, Evidence, EvidenceSource, Outcome};
 use crate::fingerprint::{
     DEFINITION, Deviation, DeviationKind, Provenance, ProvenanceEvent, Submodule, TreeRecord,
 };
-use crate::identity::{Closing, Identity, OpenEffect, PlaceRecord, Recorded, SessionRecord, Task};
+use crate::identity::{
+    Before, Closing, Identity, OpenEffect, PlaceRecord, Recorded, SessionRecord, Task,
+};
 use crate::ids::{AgentId, Fingerprint, Oid, RepositoryId, ReviewId, WorktreeId};
 use crate::observation::Observation;
 use crate::plan::{Check, Plan};
@@ -148,6 +150,7 @@ fn history() -> Vec<Transition> {
         place: place(),
         status: Status::HumanReview,
         base: Some(recorded()),
+        before: Before::default(),
         latest: Some(recorded()),
         process: Some(process()),
         closing: Some(closing()),

@@ -1,4 +1,5 @@
 //! Beside OpenCode++: its records in the work tree, its writers at the same time, its answers, and records made to harm.
+mod boundary;
 mod costs;
 mod hostile;
 mod reviews;

@@ -9,7 +9,7 @@ use takeup_core::boundary::Boundary;
 use takeup_core::fingerprint::{
     DEFINITION, Deviation, DeviationKind, Provenance, ProvenanceEvent, TreeRecord,
 };
-use takeup_core::identity::{Identity, Note, PlaceRecord, Recorded, Task};
+use takeup_core::identity::{Before, Identity, Note, PlaceRecord, Recorded, Task};
 use takeup_core::ids::{
     AgentId, Fingerprint, Oid, RepositoryId, SessionId, SessionRef, TaskId, WorktreeId,
 };
@@ -111,6 +111,7 @@ fn start(name: &str, status: Status) -> anyhow::Result<Transition> {
                     },
                     status,
                     base: Some(recorded(3)?),
+                    before: Before::default(),
                     latest: Some(recorded(10)?),
                     process: None,
                     closing: None,

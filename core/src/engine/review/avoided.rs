@@ -33,7 +33,7 @@ impl NotBack {
             .map(|command| format!("`{command}`"))
             .collect();
         if commands.is_empty() {
-            "put it back as it was when the session began, then approve; or reject".to_owned()
+            "put it back as it was when the task began, then approve; or reject".to_owned()
         } else {
             format!(
                 "put it back with {}, then approve; or reject",

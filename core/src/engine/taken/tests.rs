@@ -46,6 +46,7 @@ fn with<T>(compatible: bool, act: impl FnOnce(&TakeUp<'_>) -> T) -> T {
         target: &session("b"),
         place: &place(),
         now: &recorded('1'),
+        before: &Before::default(),
         compatible,
         at: Time::from_millis(9),
     })
