@@ -7,7 +7,7 @@ use takeup_core::env::Env;
 use takeup_core::ids::AgentId;
 use takeup_core::integration::{EditPlan, IntegrationState, PROGRAM, Scope, unreachable};
 
-use crate::clients::{Call, Client, Shape, is_home};
+use crate::clients::{Call, Client, Shape};
 use crate::json::{Former, Present, all, list, object};
 use crate::programs::is_gone_for_shell;
 
@@ -189,7 +189,7 @@ fn present(client: &Client, env: &Env, scope: &Scope) -> Result<Present, AgentEr
             let home = client
                 .home(env)
                 .ok_or_else(|| missing("the user has no home".to_owned()))?;
-            if !is_home(&home) {
+            if !home.is_dir() {
                 return Err(missing(format!("there is no {}", home.display())));
             }
             Present::read(env, &home, Path::new(client.user_settings), scope)
