@@ -8,7 +8,7 @@ use super::compared::movement;
 use super::life::{SESSIONS, life, own_session};
 use super::prove::{CheckView, proofs};
 use super::recorded::{identities, is_beside_tasks, seen_here};
-use super::views::{next_at_work, next_of};
+use super::views::{NextView, next_at_work, next_of};
 use super::{Caller, Engine, EngineError, Site, changes};
 use crate::agent::{ForeignTask, Session, SessionQuery};
 use crate::boundary::Boundary;
@@ -98,7 +98,7 @@ impl<'a> Gatherer<'a> {
             // What the ledger does not hold of its own task was never so, whatever was shown there once.
             let shown = task.mirrored && view.state.tasks.contains_key(&task.task_id);
             if !ours && !shown {
-                found.push(self.of_foreign(task));
+                found.push(self.of_foreign(view, task));
             }
         }
         for session in &self.sessions {
@@ -407,7 +407,7 @@ impl<'a> Gatherer<'a> {
     }
 
     /// Judges a task in an agent's own format, by our rules.
-    fn of_foreign(&self, task: &ForeignTask) -> Candidate {
+    fn of_foreign(&self, view: &View, task: &ForeignTask) -> Candidate {
         let whereabouts = if task.root_matches {
             Whereabouts::Same
         } else {
@@ -470,7 +470,7 @@ impl<'a> Gatherer<'a> {
         let effects = task.open_effects.clone();
         let agent = task.session.agent.clone();
         let source = Source::Foreign(Box::new(task.clone()));
-        self.candidate(
+        let mut candidate = self.candidate(
             identity,
             agent,
             &facts,
@@ -480,7 +480,13 @@ impl<'a> Gatherer<'a> {
             effects,
             task.revision.unwrap_or(0),
             source,
-        )
+        );
+        // Of what is over in the agent's own files alone there is nothing to show.
+        let is_known = self.site.ledger.knows(&view.state, &task.task_id);
+        if candidate.verdict == Verdict::NotResumable && !is_known {
+            candidate.next = NextView::none();
+        }
+        candidate
     }
 
     #[expect(

@@ -3,7 +3,7 @@ use super::candidate::{Candidate, Source};
 use super::candidates::Gatherer;
 use super::{Caller, Engine, EngineError, Site, select};
 use crate::ids::{SessionRef, TaskId};
-use crate::verdict::Whereabouts;
+use crate::verdict::{Verdict, Whereabouts};
 
 /// What a session left that is no task yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,9 @@ pub fn untold(engine: &Engine<'_>, text: Option<&str>) -> Option<Untold> {
     let caller = Caller::find(engine, None, None, None).ok()?;
     let look = site.look(engine, false, false).ok()?;
     let gatherer = Gatherer::new(engine, &site, &caller, &look);
-    let left = left(&gatherer, text, None).ok()?;
+    let mut left = left(&gatherer, text, None).ok()?;
+    // What is over in an agent's own files is nothing to take up.
+    left.retain(|candidate| candidate.verdict != Verdict::NotResumable);
     let meant = match left.as_slice() {
         [only] => Some(only),
         several => several.first().filter(|_| text.is_some()),

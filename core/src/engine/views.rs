@@ -28,6 +28,14 @@ impl NextView {
             command: Some(text::command_line(words.iter().copied())),
         }
     }
+
+    /// Says that there is nothing to do.
+    pub(super) fn none() -> Self {
+        Self {
+            action: "none".to_owned(),
+            command: None,
+        }
+    }
 }
 
 /// Says the step that comes next for a candidate, seen from the place `here`.
@@ -91,10 +99,7 @@ pub(super) fn next_of(
                     command: Some(format!("git -C {root} takeup inspect")),
                 }
             }
-            Whereabouts::WorktreeGone if facts.status.is_closed() => NextView {
-                action: "none".to_owned(),
-                command: None,
-            },
+            Whereabouts::WorktreeGone if facts.status.is_closed() => NextView::none(),
             Whereabouts::WorktreeUnlinked => {
                 let root = shell_word_of_text(&facts.root);
                 NextView {
@@ -113,10 +118,7 @@ pub(super) fn next_of(
             Whereabouts::WorktreeAway | Whereabouts::WorktreeGone => {
                 NextView::new("show", &["git", "takeup", "show", task])
             }
-            Whereabouts::Same | Whereabouts::OtherRepository => NextView {
-                action: "none".to_owned(),
-                command: None,
-            },
+            Whereabouts::Same | Whereabouts::OtherRepository => NextView::none(),
         },
     }
 }

@@ -515,3 +515,24 @@ fn the_question_of_a_task_that_is_given_up_is_over_there_too() {
         [holder("ses_1", "abandoned", Value::Null)]
     );
 }
+
+/// What is over in OpenCode++'s records alone: nothing is proposed that would fail.
+#[test]
+fn of_what_is_over_there_nothing_is_proposed() {
+    let scratch = scratch();
+    for (task, status) in [("done-task", "completed"), ("gone", "abandoned")] {
+        let mut over = identity(&scratch, task, "ses_x");
+        over["status"] = status.into();
+        put(&scratch, &format!("task-identity-{task}-ses-x.json"), &over);
+    }
+    let found = scratch.takeup(&["inspect", "--json"]).exits(0).json();
+    let candidates = found["data"]["candidates"].as_array().unwrap();
+    assert_eq!(candidates.len(), 2, "{found:#}");
+    for candidate in candidates {
+        assert_eq!(candidate["verdict"], "not-resumable");
+        assert_eq!(candidate["next"], json!({"action": "none"}));
+    }
+    let said = scratch.takeup(&["show", "gone", "--json"]).exits(4).json();
+    let hint = said["error"]["hint"].as_str().unwrap();
+    assert!(!hint.contains("resume"), "{hint}");
+}
