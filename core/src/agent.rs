@@ -606,6 +606,12 @@ pub trait Agent: Send + Sync {
         Found::default()
     }
 
+    /// Says why a question of the agent's own files ([`ForeignTask::review`]) cannot be answered with yes, where that is so.
+    fn refuses_yes(&self, asked: &Review) -> Option<String> {
+        let _ = asked;
+        None
+    }
+
     /// Tells whether our transitions are mirrored into the agent's own files at this place (its integration is
     /// installed, or it has such files already).
     fn mirrors(&self, env: &Env, place: &Place) -> bool {

@@ -145,6 +145,16 @@ impl Agent for OpenCode {
         answers::answers(place, asked)
     }
 
+    fn refuses_yes(&self, asked: &Review) -> Option<String> {
+        (asked.reason_code != sidecar::BOUNDARY).then(|| {
+            format!(
+                "OpenCode++ lets a person approve only {}; this question is {}",
+                sidecar::BOUNDARY,
+                asked.reason_code
+            )
+        })
+    }
+
     /// In a place where OpenCode++ keeps records, or into which our plugin was put. An installation for the user alone does
     /// not put records into every repository.
     fn mirrors(&self, env: &Env, place: &Place) -> bool {

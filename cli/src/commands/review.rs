@@ -355,6 +355,9 @@ fn full(view: &ReviewView, context: &Context) -> String {
             ),
         ));
     }
+    if let Some(why) = &view.no_yes {
+        out.push_str(&field("  note", 11, &text::one_line(why, 1_000)));
+    }
     for (label, text) in [
         ("  question", &review.explanation),
         ("  action", &review.required_action),
@@ -393,6 +396,7 @@ fn full(view: &ReviewView, context: &Context) -> String {
         let approve = shell(["git", "takeup", "review", "approve", id]);
         let first = match &view.not_back {
             Some(not_back) => not_back.commands.clone(),
+            None if view.no_yes.is_some() => Vec::new(),
             None => vec![approve],
         };
         let reject = shell(["git", "takeup", "review", "reject", id]);

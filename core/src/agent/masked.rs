@@ -114,6 +114,10 @@ impl<A: Agent> Agent for Masked<A> {
         Words::of(env).found(self.0.answers(env, place, asked), |_, _| {})
     }
 
+    fn refuses_yes(&self, asked: &Review) -> Option<String> {
+        self.0.refuses_yes(asked)
+    }
+
     fn mirrors(&self, env: &Env, place: &Place) -> bool {
         self.0.mirrors(env, place)
     }

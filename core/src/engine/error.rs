@@ -4,7 +4,7 @@ use crate::agent::AgentError;
 use crate::error::{Exit, Explain};
 use crate::files::FileError;
 use crate::fingerprint::FingerprintError;
-use crate::ids::{AgentId, InvalidId, SessionId, SessionRef, TaskId};
+use crate::ids::{AgentId, InvalidId, ReviewId, SessionId, SessionRef, TaskId};
 use crate::ledger::{LedgerError, TransactError};
 use crate::process::ProcessError;
 use crate::repository::RepositoryError;
@@ -236,6 +236,14 @@ pub enum EngineError {
     /// A review was decided already.
     #[error("review {0} was decided already")]
     AlreadyDecided(String),
+    /// The agent in whose files a question stands takes no yes to it.
+    #[error("{why}")]
+    NoYes {
+        /// The question.
+        review_id: ReviewId,
+        /// Why.
+        why: String,
+    },
     /// A record of ours is damaged, so that the question cannot be answered.
     #[error("{}: {}", .0.path.display(), .0.message)]
     Damaged(crate::issue::Issue),
@@ -324,6 +332,7 @@ impl Explain for EngineError {
             Self::Incomplete(_) => "look-incomplete",
             Self::CommitRuns { .. } => "commit-runs",
             Self::AlreadyDecided(_) => "review-decided",
+            Self::NoYes { .. } => "no-yes",
             Self::Damaged(_) => "ledger-damaged",
             Self::Usage(_) => "usage",
             Self::NotAllowed(_) | Self::NotBack(_) => "not-allowed",
@@ -444,6 +453,11 @@ impl Explain for EngineError {
                 "add one with `git takeup plan add 'COMMAND'`, or finish without proof with --no-checks"
             }
             Self::NotBegun(_) => "nothing was changed; mend the command and take the task up again",
+            Self::NoYes { review_id, .. } => {
+                return Some(format!(
+                    "`git takeup review reject {review_id}` gives the task up; its work can be begun anew with `git takeup start`"
+                ));
+            }
             Self::Damaged(_) => "`git takeup doctor` says what can be done",
             Self::Incomplete(_) => "mend what cannot be read and look again",
             Self::CommitRuns { .. } => "ask again when the commit is over",
@@ -496,6 +510,7 @@ impl Explain for EngineError {
             | Self::TaskDiffers { .. }
             | Self::AlreadyTakenUp { .. }
             | Self::Changed(_)
+            | Self::NoYes { .. }
             | Self::AlreadyDecided(_) => Exit::Conflict,
             Self::Refused { judgement, .. } => match judgement.verdict {
                 Verdict::InUse => Exit::Conflict,

@@ -94,6 +94,9 @@ pub struct ReviewView {
     /// Why it cannot be approved yet, where paths that the task must avoid are not as they were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_back: Option<NotBack>,
+    /// Why it can never be approved, where the agent in whose files it stands takes no yes to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_yes: Option<String>,
     /// An answer that was given inside an agent and is not taken over yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<ForeignAnswer>,
@@ -115,17 +118,18 @@ pub fn reviews(
                 .map(|review| (review.clone(), entry.task.title.clone())),
         );
     }
-    for task in engine
-        .agents
-        .iter()
-        .flat_map(|agent| agent.tasks(engine.env, site.place()).items)
-    {
-        if let Some(review) = task.review
-            && !found
-                .iter()
-                .any(|(known, _)| known.review_id == review.review_id)
-        {
-            found.push((review, task.title));
+    let mut no_yes = Vec::new();
+    for agent in engine.agents {
+        for task in agent.tasks(engine.env, site.place()).items {
+            if let Some(review) = task.review
+                && !found
+                    .iter()
+                    .any(|(known, _)| known.review_id == review.review_id)
+            {
+                let why = agent.refuses_yes(&review);
+                no_yes.extend(why.map(|why| (review.review_id.clone(), why)));
+                found.push((review, task.title));
+            }
         }
     }
     if let Some(text) = only {
@@ -167,6 +171,10 @@ pub fn reviews(
                 .find(|answer| answer.review_id == review.review_id)
                 .cloned(),
             not_back: not_back(&review),
+            no_yes: no_yes
+                .iter()
+                .find(|(id, _)| *id == review.review_id)
+                .map(|(_, why)| why.clone()),
             content_changed: match (&review.fingerprint, present) {
                 (Some(asked), Some(present)) => Some(asked != present),
                 _ => None,

@@ -240,6 +240,13 @@ fn a_yes_that_the_plugin_would_not_take_is_no_yes() {
     let refused = decide(&scratch, "approve", &id).exits(5).json();
     let message = refused["error"]["message"].as_str().unwrap();
     assert!(message.contains("EXTERNAL_SIDE_EFFECT"), "{message}");
+    let hint = refused["error"]["hint"].as_str().unwrap();
+    assert!(hint.contains("review reject"), "{hint}");
+    // Nor is one proposed, and nobody is asked for it.
+    let shown = scratch.takeup(&["review", "show", &id]).exits(0).stdout;
+    assert!(!shown.contains("review approve"), "{shown}");
+    assert!(shown.contains("review reject"), "{shown}");
+    scratch.takeup(&["review", "approve", &id]).exits(5);
     assert_eq!(record(&scratch, QUESTION)["status"], "pending");
     // A no is taken by it, and so it is said.
     decide(&scratch, "reject", &id).exits(0);

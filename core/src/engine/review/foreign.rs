@@ -21,12 +21,17 @@ pub(super) fn decide(
             .find_map(|review| {
                 let named = review.review_id.as_str() == request.review
                     || review.task_id.as_str() == request.review;
-                (named && review.state == ReviewState::Pending).then_some((agent.id(), review))
+                (named && review.state == ReviewState::Pending).then_some((agent, review))
             })
     });
     let Some((agent, mut review)) = found else {
         return Err(EngineError::NoReview(request.review.clone()));
     };
+    if let Some(why) = agent.refuses_yes(&review).filter(|_| request.approve) {
+        let review_id = review.review_id;
+        return Err(EngineError::NoYes { review_id, why });
+    }
+    let agent = agent.id();
     let at = engine.clock.now();
     let site_used = Site::open_or_init(engine)?;
     let task_id: TaskId = review.task_id.clone();
