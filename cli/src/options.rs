@@ -1,5 +1,8 @@
 //! Options that several commands share.
-use takeup_core::engine::Which;
+use takeup_core::engine::{Caller, Which};
+use takeup_core::ids::{AgentId, SessionRef};
+
+use crate::context::Context;
 
 /// Who calls.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -11,6 +14,25 @@ pub(crate) struct SessionArgs {
     /// The agent whose session it is
     #[arg(long, value_name = "NAME", global = true)]
     pub agent: Option<String>,
+}
+
+impl SessionArgs {
+    /// Returns the options that name the session that calls, for a command that may be typed elsewhere: the one that was given,
+    /// else the one that the environment names.
+    pub(crate) fn words(&self, context: &Context) -> Vec<String> {
+        let (session, agent) = (self.session.as_deref(), self.agent.as_deref());
+        let caller = Caller::find(&context.engine(), session, agent, None);
+        let session = caller.ok().and_then(|caller| caller.session);
+        let Some(session) = session.filter(|session| !session.is_nobody_special()) else {
+            return Vec::new();
+        };
+        let SessionRef { agent, id } = session;
+        let mut words = vec!["--session".to_owned(), id.to_string()];
+        if agent != AgentId::person() {
+            words.extend(["--agent".to_owned(), agent.to_string()]);
+        }
+        words
+    }
 }
 
 /// Which task.

@@ -4,7 +4,16 @@
 use std::borrow::Cow;
 
 /// Options whose value comes from outside.
-const VALUED: [&str; 5] = ["--from", "--to", "--session", "--agent", "--task"];
+const VALUED: [&str; 8] = [
+    "--from",
+    "--to",
+    "--session",
+    "--agent",
+    "--task",
+    "--remark",
+    "--by",
+    "--reason",
+];
 
 /// Makes the line of a command that a shell splits into these words again. A value that looks like an option is tied to its
 /// own: `--from=-x`.

@@ -14,6 +14,9 @@ use crate::options::SessionArgs;
 use crate::printer::{BOLD, DIM, YELLOW, ago, field, paint, shell};
 use crate::reply::{Failure, Next, Reply};
 
+/// Added to what is asked for.
+const CHANGED: &str = "; the content changed since the question was asked";
+
 /// Arguments of `review`.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -183,59 +186,57 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
 fn decision(mut args: Decide, approve: bool, context: &Context) -> Result<Reply, Failure> {
     let engine = context.engine();
     let word = if approve { "approve" } else { "reject" };
-    let by = args
-        .by
-        .or_else(|| {
-            context
-                .env
-                .text("USER")
-                .or_else(|| context.env.text("LOGNAME"))
-                .map(str::to_owned)
-        })
-        .unwrap_or_else(|| "a person".to_owned());
     if !args.confirm {
         let shown = engine::review_meant(&engine, &args.review)?;
-        if approve && let Some(not_back) = shown.not_back {
-            return Err(refused(EngineError::NotBack(not_back)));
-        }
         let Review {
             review_id,
             explanation,
             state,
             ..
         } = shown.review;
+        if approve && let Some(not_back) = shown.not_back {
+            return Err(refused(EngineError::NotBack(not_back)));
+        }
+        if approve && let Some(why) = shown.no_yes {
+            return Err(EngineError::NoYes { review_id, why }.into());
+        }
         // What is decided is what is shown, whatever else the words may mean a moment later.
         args.review = review_id.to_string();
         if state == ReviewState::Pending {
-            match ask::person(context, || format!("{explanation}\n{word} {review_id}?")) {
+            let changed = approve && shown.content_changed == Some(true) && !args.content_changed;
+            let note = if changed { CHANGED } else { "" };
+            args.content_changed |= changed;
+            match ask::person(context, || {
+                format!("{explanation}{note}\n{word} {review_id}?")
+            }) {
                 ask::Answer::Yes => {}
                 ask::Answer::No => {
                     return Err(Failure::new("declined", Exit::No, "nothing was decided"));
                 }
                 ask::Answer::Nobody => {
-                    let command =
-                        shell(["git", "takeup", "review", word, &args.review, "--confirm"]);
-                    let mut failure = Failure::new(
-                        "confirmation-needed",
-                        Exit::Confirm,
-                        "a person has to decide this",
-                    );
-                    failure.next = Some(Next::new("confirm", command));
-                    return Err(failure);
+                    let what = format!("a person has to decide this{note}");
+                    return Err(unconfirmed(what, &args, word, context));
                 }
             }
         }
     }
     let request = DecideRequest {
-        review: args.review,
+        review: args.review.clone(),
         approve,
-        by,
-        session: args.session.session,
-        agent: args.session.agent,
-        remark: args.remark,
+        by: args.by.clone().unwrap_or_else(|| login(context)),
+        session: args.session.session.clone(),
+        agent: args.session.agent.clone(),
+        remark: args.remark.clone(),
         content_changed: args.content_changed,
     };
-    let review = engine::decide(&engine, &request).map_err(refused)?;
+    let review = match engine::decide(&engine, &request) {
+        Err(EngineError::NeedsConfirmation { what, .. }) => {
+            args.content_changed = true;
+            let what = format!("{what}; a person has to confirm");
+            return Err(unconfirmed(what, &args, word, context));
+        }
+        decided => decided.map_err(refused)?,
+    };
     let done = if approve { "approved" } else { "rejected" };
     let next = if approve {
         Next::new(
@@ -260,17 +261,33 @@ fn decision(mut args: Decide, approve: bool, context: &Context) -> Result<Reply,
     .next(next))
 }
 
+/// Returns the login name.
+fn login(context: &Context) -> String {
+    let env = &context.env;
+    let name = env.text("USER").or_else(|| env.text("LOGNAME"));
+    name.unwrap_or("a person").to_owned()
+}
+
+/// Makes the answer to a decision that a person has to confirm. Its command says all that was said with this call, wherever it is
+/// typed: who asks, and with which words.
+fn unconfirmed(what: String, args: &Decide, word: &str, context: &Context) -> Failure {
+    let session = args.session.words(context);
+    let mut words = vec!["git", "takeup", "review", word, &args.review];
+    for (option, value) in [("--remark", &args.remark), ("--by", &args.by)] {
+        if let Some(value) = value {
+            words.extend([option, value]);
+        }
+    }
+    words.extend(args.content_changed.then_some("--content-changed"));
+    words.extend(session.iter().map(String::as_str));
+    words.push("--confirm");
+    let mut failure = Failure::new("confirmation-needed", Exit::Confirm, what);
+    failure.next = Some(Next::new("confirm", shell(words)));
+    failure
+}
+
 /// Makes the answer to a decision that was not recorded.
 fn refused(error: EngineError) -> Failure {
-    if let EngineError::NeedsConfirmation { what, command } = error {
-        let mut failure = Failure::new(
-            "confirmation-needed",
-            Exit::Confirm,
-            format!("{what}; a person has to confirm"),
-        );
-        failure.next = Some(Next::new("confirm", format!("{command} --confirm")));
-        return failure;
-    }
     let command = match &error {
         EngineError::NotBack(not_back) => not_back.commands.first().cloned(),
         _ => None,

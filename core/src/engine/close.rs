@@ -366,7 +366,11 @@ fn allow(
         && let Liveness::Live { proof } = life_of_holder(engine, site, caller, holder)
     {
         let task = holder.task_id.as_str();
-        let words = ["git", "takeup", "abandon", task, "--confirm"];
+        let mut words = vec!["git", "takeup", "abandon", task];
+        if let Some(reason) = &request.reason {
+            words.extend(["--reason", reason]);
+        }
+        words.push("--confirm");
         return Err(EngineError::NeedsConfirmation {
             what: format!(
                 "session {} holds task {task} and still runs: {proof}",

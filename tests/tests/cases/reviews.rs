@@ -297,3 +297,69 @@ fn a_question_keeps_no_secret_and_asks_for_no_pattern_that_holds_one() {
         std::fs::read_to_string(scratch.repo().join(".git/takeup/journal.jsonl")).unwrap();
     assert!(!journal.contains(&secret));
 }
+
+/// What a person pastes elsewhere is what was called here: for whom, with which words, on which content.
+#[test]
+fn the_command_for_a_person_says_all_that_was_said() {
+    for (by_environment, changed) in [(false, false), (false, true), (true, true)] {
+        let scratch = left();
+        let id = ask(&scratch);
+        if changed {
+            scratch.write("a.txt", "changed\n");
+        }
+        let mut command = scratch.program_in(&scratch.repo());
+        command.args(["review", "approve", &id, "--json"]);
+        command.args(["--remark=- it's ok", "--by", "Ana"]);
+        if by_environment {
+            command.env("TAKEUP_SESSION", "s2");
+            command.env("TAKEUP_AGENT", "opencode");
+        } else {
+            command.args(["--session", "s2", "--agent", "opencode"]);
+        }
+        let refused = takeup_tests::Ran::of(command.output().unwrap()).exits(3);
+        fails_with(&refused, "confirmation-needed");
+        let next = refused.json()["next"]["command"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        assert_eq!(next.contains("--content-changed"), changed, "{next}");
+        pasted(&scratch, &next).exits(0);
+        let shown = scratch
+            .takeup(&["review", "show", &id, "--json"])
+            .exits(0)
+            .json();
+        let decision = &shown["data"]["reviews"][0]["review"]["state"]["decision"];
+        assert_eq!(decision["remark"], "- it's ok");
+        assert_eq!(decision["by"], "Ana");
+        // The one that asked goes on.
+        scratch
+            .takeup(&["evaluate", "--session", "s2", "--agent", "opencode"])
+            .exits(0);
+    }
+    // The same where the yes was given already, and the content is another one.
+    let scratch = left();
+    let id = ask(&scratch);
+    scratch.write("a.txt", "changed\n");
+    let words = [
+        "review",
+        "approve",
+        &id,
+        "--confirm",
+        "--by",
+        "Ana",
+        "--json",
+    ];
+    let refused = scratch.takeup(&words).exits(3).json();
+    let next = refused["next"]["command"].as_str().unwrap();
+    assert!(next.contains("--by Ana"), "{next}");
+    pasted(&scratch, next).exits(0);
+}
+
+/// Runs a proposed command as a person would, in a shell of their own.
+fn pasted(scratch: &takeup_tests::Scratch, command: &str) -> takeup_tests::Ran {
+    let line = command.replacen("git takeup", super::PROGRAM, 1);
+    let mut shell = std::process::Command::new("sh");
+    scratch.dress(&mut shell);
+    shell.current_dir(scratch.repo()).args(["-c", &line]);
+    takeup_tests::Ran::of(shell.output().unwrap())
+}

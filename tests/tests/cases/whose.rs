@@ -112,6 +112,12 @@ fn a_person_who_gives_up_what_runs_is_told_and_says_yes_and_is_named() {
             "git takeup abandon a-work --confirm"
         );
     }
+    // What was said goes along.
+    let words = ["abandon", "a-work", "--reason", "solved there", "--json"];
+    assert_eq!(
+        scratch.takeup(&words).exits(3).json()["next"]["command"],
+        "git takeup abandon a-work --reason 'solved there' --confirm"
+    );
     assert_eq!(status(&scratch, "a-work", "A"), "active");
     scratch.takeup(&["abandon", "a-work", "--confirm"]).exits(0);
     assert_eq!(who_gave_up(&scratch), "person:terminal");

@@ -26,7 +26,7 @@ pub(super) fn question(
 ) -> Result<Option<Question>, Failure> {
     match (asks, failure.code.as_str()) {
         (Asks::TakeUp, "confirmation-needed") => take_up(words, failure, call, context),
-        (Asks::Decide, "confirmation-needed") => decide(arguments, context).map(Some),
+        (Asks::Decide, "confirmation-needed") => decide(arguments, failure, context).map(Some),
         _ => Ok(None),
     }
 }
@@ -205,7 +205,11 @@ fn decision(arguments: &JsonObject, context: &Context) -> Result<(ReviewView, St
     Ok((view, subject))
 }
 
-fn decide(arguments: &JsonObject, context: &Context) -> Result<Question, Failure> {
+fn decide(
+    arguments: &JsonObject,
+    failure: &Failure,
+    context: &Context,
+) -> Result<Question, Failure> {
     let (view, subject) = decision(arguments, context)?;
     let review = &view.review;
     let action = if arguments.get("action").and_then(Value::as_str) == Some("approve") {
@@ -243,6 +247,12 @@ fn decide(arguments: &JsonObject, context: &Context) -> Result<Question, Failure
         lines.push("A rejected task is given up.".to_owned());
     }
     let id = review.review_id.as_str();
+    // On a terminal the question is put once more.
+    let next = failure
+        .next
+        .as_ref()
+        .and_then(|next| next.command.as_deref());
+    let command = next.unwrap_or_default().trim_end_matches(" --confirm");
     Ok(Question {
         subject,
         what: format!("review {id} waits for a decision"),
@@ -255,7 +265,7 @@ fn decide(arguments: &JsonObject, context: &Context) -> Result<Question, Failure
                 "Reject"
             }
         ),
-        command: crate::printer::shell(["git", "takeup", "review", action, id]),
+        command: command.to_owned(),
         is_plain: view.content_changed == Some(false),
     })
 }
