@@ -62,7 +62,7 @@ pub use prove::{
 pub use recorded::recorded_sessions;
 pub use resume::{Begin, Confirm, ResumeRequest, Resumed, resume, resume_and_begin};
 pub use review::{
-    BOUNDARY, DecideRequest, NotBack, REASON_CODES, ReviewRequest, ReviewView, decide,
+    BOUNDARY, DecideRequest, Decided, NotBack, REASON_CODES, ReviewRequest, ReviewView, decide,
     request_review, review_meant, reviews,
 };
 pub use running::{AgentRunningView, EndedView, Running, RunningView, repository_id};

@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use takeup_core::engine::{self, DecideRequest, EngineError, ReviewView, Which};
+use takeup_core::engine::{self, DecideRequest, Decided, EngineError, ReviewView, Which};
 use takeup_core::error::Exit;
 use takeup_core::review::{Review, ReviewState};
 use takeup_core::text;
@@ -229,7 +229,7 @@ fn decision(mut args: Decide, approve: bool, context: &Context) -> Result<Reply,
         remark: args.remark.clone(),
         content_changed: args.content_changed,
     };
-    let review = match engine::decide(&engine, &request) {
+    let Decided { review, next } = match engine::decide(&engine, &request) {
         Err(EngineError::NeedsConfirmation { what, .. }) => {
             args.content_changed = true;
             let what = format!("{what}; a person has to confirm");
@@ -238,16 +238,9 @@ fn decision(mut args: Decide, approve: bool, context: &Context) -> Result<Reply,
         decided => decided.map_err(refused)?,
     };
     let done = if approve { "approved" } else { "rejected" };
-    let next = if approve {
-        Next::new(
-            "evaluate",
-            shell(["git", "takeup", "evaluate", review.task_id.as_str()]),
-        )
-    } else {
-        Next::new(
-            "show",
-            shell(["git", "takeup", "show", review.task_id.as_str()]),
-        )
+    let next = Next {
+        action: next.action,
+        command: next.command,
     };
     let later = if matches!(review.state, ReviewState::Decided { .. }) {
         "; it could not be written into the agent's own files yet, the next command that writes tries again"

@@ -12,6 +12,7 @@ pub use avoided::NotBack;
 pub(super) use doubt::doubt_review;
 
 use super::close::entry_of;
+use super::views::NextView;
 use super::{Caller, Changed, Engine, EngineError, PATIENCE, Site, Which, effects, select};
 use crate::agent::ForeignAnswer;
 use crate::boundary::{Boundary, Raise};
@@ -79,6 +80,15 @@ pub struct DecideRequest {
     pub remark: Option<String>,
     /// Approve although the content changed since the question was asked.
     pub content_changed: bool,
+}
+
+/// The answer of [`decide`].
+#[derive(Clone, Debug)]
+pub struct Decided {
+    /// The review, decided.
+    pub review: Review,
+    /// What to do next.
+    pub next: NextView,
 }
 
 /// A review and whether it still speaks of the present content.
@@ -386,7 +396,7 @@ pub(super) fn boundary_review(
 }
 
 /// Records a person's decision and applies it.
-pub fn decide(engine: &Engine<'_>, request: &DecideRequest) -> Result<Review, EngineError> {
+pub fn decide(engine: &Engine<'_>, request: &DecideRequest) -> Result<Decided, EngineError> {
     let site = Site::open(engine)?;
     let caller = Caller::find(
         engine,
@@ -403,7 +413,7 @@ pub fn decide(engine: &Engine<'_>, request: &DecideRequest) -> Result<Review, En
         // The same answer again changes nothing; another one comes too late.
         return if decision.approved == request.approve {
             effects::mirror(engine, &site, &review.task_id);
-            Ok(review)
+            Ok(Decided::of(review, &site.view, request.approve))
         } else {
             Err(EngineError::AlreadyDecided(review.review_id.to_string()))
         };
@@ -422,7 +432,31 @@ pub fn decide(engine: &Engine<'_>, request: &DecideRequest) -> Result<Review, En
         return Err(EngineError::AlreadyDecided(review.review_id.to_string()));
     }
     effects::mirror(engine, &site, &review.task_id);
-    Ok(review)
+    Ok(Decided::of(review, &view, request.approve))
+}
+
+impl Decided {
+    /// Says what comes after a decision on a question of the ledger.
+    fn of(review: Review, view: &View, approved: bool) -> Self {
+        let task = review.task_id.as_str();
+        let entry = view.state.tasks.get(&review.task_id);
+        let next = match entry {
+            Some(entry) if approved => {
+                if let Some(other) = entry.open_review() {
+                    let id = other.review_id.as_str();
+                    NextView::new("human-review", &["git", "takeup", "review", "show", id])
+                } else if let Some(holder) = entry.open_holder() {
+                    let session = holder.session.id.as_str();
+                    let words = ["git", "takeup", "evaluate", task, "--session", session];
+                    NextView::new("evaluate", &words)
+                } else {
+                    NextView::new("show", &["git", "takeup", "show", task])
+                }
+            }
+            Some(_) | None => NextView::new("show", &["git", "takeup", "show", task]),
+        };
+        Self { review, next }
+    }
 }
 
 /// Finds the one review that [`decide`] decides for this text, which a person is asked about before. Reads only.

@@ -543,3 +543,32 @@ fn of_what_is_over_there_nothing_is_proposed() {
     let hint = said["error"]["hint"].as_str().unwrap();
     assert!(!hint.contains("resume"), "{hint}");
 }
+
+/// Where a session approves, the task is its own, and the command that is proposed goes on with it.
+#[test]
+fn after_a_yes_there_the_next_command_works() {
+    for agent_session in [Some("ses_2"), None] {
+        let (scratch, id) = foreign("BOUNDARY_EXPANSION_REQUIRED");
+        let mut words = vec!["review", "approve", &id, "--confirm", "--json"];
+        if let Some(session) = agent_session {
+            words.extend(["--session", session, "--agent", "opencode"]);
+        }
+        let done = scratch.takeup(&words).exits(0).json();
+        let next = done["next"]["command"].as_str().unwrap();
+        let words: Vec<&str> = next.split(' ').skip(2).chain(["--json"]).collect();
+        let ran = scratch.takeup(&words);
+        assert_ne!(ran.json()["ok"], false, "{next}: {}", ran.stdout);
+        if let Some(session) = agent_session {
+            assert_eq!(done["next"]["action"], "evaluate");
+            assert_eq!(ran.json()["data"]["identity"]["sessionId"], session);
+            let mine = record(&scratch, "task-identity-t1-ses-2.json");
+            assert_eq!(mine["status"], "verification-required", "{mine}");
+        }
+    }
+    // After a no nothing is left to show.
+    let (scratch, id) = foreign("BOUNDARY_EXPANSION_REQUIRED");
+    let done = decide(&scratch, "reject", &id).exits(0).json();
+    let next = done["next"]["command"].as_str().unwrap();
+    let words: Vec<&str> = next.split(' ').skip(2).collect();
+    scratch.takeup(&words).exits(0);
+}

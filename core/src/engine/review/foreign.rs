@@ -1,6 +1,7 @@
 //! Decisions on questions that only an agent's own files hold.
-use super::super::{Caller, Engine, EngineError, PATIENCE, Site, effects};
-use super::DecideRequest;
+use super::super::views::NextView;
+use super::super::{Caller, Engine, EngineError, PATIENCE, ResumeRequest, Site, effects, resume};
+use super::{DecideRequest, Decided};
 use crate::agent::Effect;
 use crate::ids::{ReviewId, TaskId};
 use crate::ledger::{Change, Transition};
@@ -12,7 +13,7 @@ pub(super) fn decide(
     site: &Site,
     caller: &Caller,
     request: &DecideRequest,
-) -> Result<Review, EngineError> {
+) -> Result<Decided, EngineError> {
     let found = engine.agents.iter().find_map(|agent| {
         let tasks = agent.tasks(engine.env, site.place()).items;
         tasks
@@ -93,7 +94,35 @@ pub(super) fn decide(
     } else {
         ReviewState::Applied { decision, at }
     };
-    Ok(review)
+    let next = next_after(engine, caller, request, &review);
+    Ok(Decided { review, next })
+}
+
+/// Says what comes after the decision. Where a session approved, the task is its own now, there, and is taken into the ledger.
+fn next_after(
+    engine: &Engine<'_>,
+    caller: &Caller,
+    request: &DecideRequest,
+    review: &Review,
+) -> NextView {
+    let task = review.task_id.as_str();
+    let is_applied = matches!(review.state, ReviewState::Applied { .. });
+    let session = caller.session.as_ref();
+    let session = session.filter(|session| !session.is_nobody_special());
+    if let Some(session) = session.filter(|_| request.approve && is_applied) {
+        let taking = ResumeRequest {
+            task: Some(task.to_owned()),
+            from: Some(session.id.to_string()),
+            to: Some(session.id.to_string()),
+            agent: Some(session.agent.to_string()),
+            ..ResumeRequest::default()
+        };
+        // Where that is not possible here and now, `inspect` says why.
+        if let Ok(taken) = resume(engine, &taking) {
+            return taken.next;
+        }
+    }
+    NextView::new("inspect", &["git", "takeup", "inspect", task])
 }
 
 /// Returns the word of a decision on a question that only an agent's own files hold.
