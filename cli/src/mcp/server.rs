@@ -30,7 +30,7 @@ use super::answer::{Wanted, pack};
 use super::ask::{self, Came, Said, Waiting};
 use super::client::{Client, env_in};
 use super::tasks::Handle;
-use super::tools::{self, Call, Step, Tool};
+use super::tools::{self, Call, Step, Tool, Yes};
 use super::{place, prompts, resources, side};
 use crate::context::Context;
 use crate::reply::{Failure, Reply};
@@ -201,7 +201,12 @@ impl Server {
         if let Some(state) = &request.request_state {
             let answers = request.input_responses.unwrap_or_default();
             match self.waiting.spend(state, &call_key, &answers)? {
-                Came::Answer(question, Said::Yes) => said = Some(question.subject),
+                Came::Answer(question, Said::Yes) => {
+                    said = Some(Yes {
+                        subject: question.subject,
+                        of_model: false,
+                    });
+                }
                 Came::Answer(_, other) => return Err(ask::refused(other)),
                 Came::Roots(uris) => {
                     let roots = uris.iter().filter_map(|uri| place::path_of_uri(uri));
@@ -237,7 +242,10 @@ impl Server {
         let asked = said.is_some();
         let mut step = run_tool(context, tool, &arguments, &call, said).await?;
         if let Step::Ask(question) = step {
-            let subject = question.subject.clone();
+            let yes = |of_model| Yes {
+                subject: question.subject.clone(),
+                of_model,
+            };
             if asked {
                 // A yes was given, and the command wants another one: what was confirmed is no longer there.
                 return Err(ask::nobody(&question));
@@ -246,7 +254,7 @@ impl Server {
                 && question.is_plain
                 && Context::of(call.env.clone(), true, true).settings().confirm == ConfirmBy::Caller
             {
-                step = run_tool(context, tool, &arguments, &call, Some(subject)).await?;
+                step = run_tool(context, tool, &arguments, &call, Some(yes(true))).await?;
             } else if !ask::can_ask(context) {
                 return Err(ask::nobody(&question));
             } else if ask::may_ask(context) {
@@ -257,7 +265,7 @@ impl Server {
                 if said != Said::Yes {
                     return Err(ask::refused(said));
                 }
-                step = run_tool(context, tool, &arguments, &call, Some(subject)).await?;
+                step = run_tool(context, tool, &arguments, &call, Some(yes(false))).await?;
             } else {
                 let (requests, state) = self.waiting.question(&call_key, &question);
                 return Ok(InputRequiredResult::new(Some(requests), Some(state)).into());
@@ -285,17 +293,17 @@ impl Server {
     }
 }
 
-/// Runs a tool. `yes` is what a person confirmed.
+/// Runs a tool. `yes` is what was confirmed.
 async fn run_tool(
     context: &RequestContext<RoleServer>,
     tool: &'static Tool,
     arguments: &JsonObject,
     call: &Call,
-    yes: Option<String>,
+    yes: Option<Yes>,
 ) -> Result<Step, Failure> {
     let arguments = arguments.clone();
     side::run(context, tool.name, call, move |call| {
-        tools::run(tool, arguments, call, yes.as_deref())
+        tools::run(tool, arguments, call, yes.as_ref())
     })
     .await
 }

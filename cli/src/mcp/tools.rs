@@ -163,8 +163,17 @@ pub(super) enum Step {
     Ask(Box<Question>),
 }
 
-/// Runs a tool. `yes` is what a person confirmed: the subject of the question that this same call gave.
-pub(super) fn run(tool: &Tool, arguments: JsonObject, call: &Call, yes: Option<&str>) -> Step {
+/// A yes to the question that this same call gave.
+#[derive(Clone, Debug)]
+pub(super) struct Yes {
+    /// What was confirmed.
+    pub subject: String,
+    /// It is the calling model's own word, which the user's settings let count.
+    pub of_model: bool,
+}
+
+/// Runs a tool. `yes` is what was confirmed.
+pub(super) fn run(tool: &Tool, arguments: JsonObject, call: &Call, yes: Option<&Yes>) -> Step {
     let context = call.context();
     if tool.runs && !context.settings().mcp_run {
         return Step::Done(Err(Failure::new(
@@ -179,7 +188,7 @@ pub(super) fn run(tool: &Tool, arguments: JsonObject, call: &Call, yes: Option<&
         Err(failure) => return Step::Done(Err(failure)),
     };
     let outcome = match (tool.asks, yes) {
-        (Some(asks), Some(subject)) => yes::confirmed(asks, &words, &arguments, subject, &context),
+        (Some(asks), Some(yes)) => yes::confirmed(asks, &words, &arguments, yes, call, &context),
         _ => args::answer(&words.all(), &context),
     };
     match (tool.asks, yes, outcome) {

@@ -228,3 +228,18 @@ fn the_caller_s_word_is_not_for_what_nobody_was_shown() {
     assert_eq!(client.answer_to(id)["result"]["isError"], true);
     assert_eq!(holder(&scratch, "fix-login"), "s1");
 }
+
+/// Who looks later can tell a person's yes from a model's.
+#[test]
+fn a_model_s_own_yes_is_recorded_as_its_own() {
+    let scratch = left();
+    user_says(&scratch, "confirm = \"caller\"\n");
+    let words = ["review", "request", "may I?", "--session", "s1", "--json"];
+    let asked = scratch.takeup(&words).exits(0).json();
+    let id = asked["data"]["review"]["reviewId"].as_str().unwrap();
+    let mut client = Client::shaken(&scratch, "2025-11-25", json!({}));
+    let arguments = json!({"action": "approve", "review": id, "confirmed": true});
+    let done = client.done("takeup_review", arguments);
+    let decision = &done["data"]["review"]["state"]["decision"];
+    assert_eq!(decision["by"], decision["session"]["agent"], "{done:#}");
+}

@@ -7,7 +7,7 @@ use takeup_core::text;
 use takeup_core::verdict::Verdict;
 
 use super::super::ask::Question;
-use super::{Asks, Call, Words};
+use super::{Asks, Call, Words, Yes};
 use crate::args;
 use crate::context::Context;
 use crate::reply::{Failure, Reply};
@@ -36,9 +36,11 @@ pub(super) fn confirmed(
     asks: Asks,
     words: &Words,
     arguments: &JsonObject,
-    subject: &str,
+    yes: &Yes,
+    call: &Call,
     context: &Context,
 ) -> Result<Reply, Failure> {
+    let subject = yes.subject.as_str();
     let words = match asks {
         // The engine itself refuses a token that does not fit what is there now.
         Asks::TakeUp => words.clone().with("confirm", Some(subject)),
@@ -56,6 +58,7 @@ pub(super) fn confirmed(
             }
             words
                 .clone()
+                .with("by", yes.of_model.then_some(call.agent.as_str()))
                 .when("confirm", true)
                 .when("content-changed", view.content_changed != Some(false))
         }
