@@ -298,8 +298,12 @@ pub(crate) fn check_line(check: &CheckView, now: Time) -> String {
     let running = check.running.as_ref().map_or_else(String::new, |id| {
         format!("; it runs in the background: {id}")
     });
+    let by = check
+        .by
+        .as_ref()
+        .map_or_else(String::new, |by| format!(" by {by}"));
     format!(
-        "{}: {state}{when}{running}",
+        "{}: {state}{when}{by}{running}",
         text::as_it_is(&check.command, 120)
     )
 }

@@ -239,7 +239,13 @@ fn finished_before(
             .latest
             .as_ref()
             .and_then(crate::identity::Recorded::fingerprint);
-        let evidence = check_views(&entry.task.plan, &entry.evidence, print, true);
+        let evidence = check_views(
+            &entry.task.plan,
+            &entry.evidence,
+            Some(&identity.session),
+            print,
+            true,
+        );
         Closed {
             identity: IdentityView::of(identity, &entry.task.title),
             not_proved: not_proved(&evidence),

@@ -15,7 +15,7 @@ use super::{Caller, Changed, Engine, EngineError, PATIENCE, Site, Which, effects
 use crate::evidence::{Evidence, EvidenceSource, Outcome};
 use crate::fingerprint::{Look, ProvenanceEvent};
 use crate::identity::{Identity, Note, OpenEffect, Task};
-use crate::ids::{BackgroundId, Fingerprint};
+use crate::ids::{BackgroundId, Fingerprint, SessionRef};
 use crate::ledger::{Change, TaskEntry, Transition, View};
 use crate::plan::{Plan, Proof, prove};
 use crate::status::{self, Event, Status};
@@ -40,6 +40,9 @@ pub struct CheckView {
     /// The content it speaks of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
+    /// The session that ran it, where that is another than the one that holds the task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<SessionRef>,
     /// Observed by us or only reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence_source: Option<EvidenceSource>,
@@ -48,10 +51,11 @@ pub struct CheckView {
     pub running: Option<BackgroundId>,
 }
 
-/// Judges every check of a plan.
+/// Judges every check of a plan. `holder` is the session that holds the task.
 pub(super) fn check_views(
     plan: &Plan,
     evidence: &[Evidence],
+    holder: Option<&SessionRef>,
     present: Option<&Fingerprint>,
     count_reported: bool,
 ) -> Vec<CheckView> {
@@ -66,6 +70,10 @@ pub(super) fn check_views(
                 outcome: run.map(|run| run.outcome.clone()),
                 at: run.map(|run| run.finished_at),
                 fingerprint: run.and_then(Evidence::content).map(ToString::to_string),
+                by: run
+                    .map(|run| &run.by)
+                    .filter(|by| holder.is_some_and(|holder| holder != *by))
+                    .cloned(),
                 evidence_source: run.map(|run| run.source),
                 running: None,
             }
@@ -78,6 +86,7 @@ pub(super) fn proofs(engine: &Engine<'_>, entry: &TaskEntry, look: &Look) -> Vec
     check_views(
         &entry.task.plan,
         entry.counted(),
+        entry.holder().map(|holder| &holder.session),
         look.record.fingerprint.as_ref(),
         engine.settings.count_reported,
     )

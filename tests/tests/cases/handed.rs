@@ -193,3 +193,27 @@ fn what_opencode_does_not_say_that_it_took_is_not_handed_over() {
         .takeup(&["handover", "t1", "--to", "opencode"])
         .exits(0);
 }
+
+/// Proof belongs to the content, whoever ran it: that it was another session is said.
+#[test]
+fn whose_run_proves_a_task_is_said() {
+    let scratch = started();
+    scratch
+        .takeup(&["check", "--session", "s1", "--planned", "1"])
+        .exits(0);
+    let own = scratch
+        .takeup(&["evaluate", "--session", "s1", "--json"])
+        .exits(0)
+        .json();
+    assert!(own["data"]["evidence"][0].get("by").is_none(), "{own:#}");
+    scratch
+        .takeup(&["resume", "t1", "--from", "s1", "--to", "s2", "--confirm"])
+        .exits(0);
+    let seen = scratch
+        .takeup(&["evaluate", "--session", "s2", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(seen["data"]["evidence"][0]["by"]["id"], "s1", "{seen:#}");
+    let said = scratch.takeup(&["next", "--session", "s2"]).exits(0).stdout;
+    assert!(said.contains("by person:s1"), "{said}");
+}
