@@ -89,19 +89,31 @@ impl Judged {
         }
     }
 
-    /// A session that ended in good order while calls had no result was left in the middle all the same.
+    /// A session that ended in good order while calls had no result was left in the middle all the same, and so was one that was
+    /// reloaded while it was the model's turn and did not come back.
     fn interrupt_open(&mut self, home: &Home, children: &Children) {
-        let in_the_middle = matches!(self.answer.liveness, Liveness::Ended { .. })
-            && self.answer.interruption.is_none()
-            && !self.brief.open.is_empty();
-        if in_the_middle {
-            self.answer.interruption = Some(Interruption {
-                reason: InterruptionReason::Closed,
-                proof: "it ended while calls had no result".to_owned(),
-                until: None,
-            });
-            self.note_copy(home, children);
+        if !matches!(self.answer.liveness, Liveness::Ended { .. })
+            || self.answer.interruption.is_some()
+        {
+            return;
         }
+        let brief = &self.brief;
+        let awaited = brief.meta.status == Status::Reloaded
+            && brief.count.is_some_and(|count| count > 0)
+            && !brief.settled;
+        let proof = if !brief.open.is_empty() {
+            "it ended while calls had no result"
+        } else if awaited {
+            "it was reloaded while it was the model's turn, and did not come back"
+        } else {
+            return;
+        };
+        self.answer.interruption = Some(Interruption {
+            reason: InterruptionReason::Closed,
+            proof: proof.to_owned(),
+            until: None,
+        });
+        self.note_copy(home, children);
     }
 
     /// Returns when it crashed, as jcode reckons it: when it was last marked active, else its last write.

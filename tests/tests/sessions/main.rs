@@ -237,6 +237,43 @@ fn a_session_is_recovered_into_a_new_one() {
     assert_eq!(files(&after), files(&before), "nothing else was written");
 }
 
+/// A reload that never came back leaves work; what was closed by somebody does not.
+#[test]
+fn a_session_that_was_reloaded_in_the_middle_is_unfinished() {
+    let scratch = scratch();
+    let home = scratch.home().join(".jcode");
+    let (id, repo) = ("session_fox_1777629600000_0000000000000000", scratch.repo());
+    let path = home.join(format!("sessions/{id}.json"));
+    std::fs::remove_file(home.join(format!("sessions/{id}.journal.jsonl"))).unwrap();
+    std::fs::remove_file(home.join(format!("sessions/{id}.tmp.4242.1234567890123456789"))).unwrap();
+    std::fs::remove_file(home.join(format!("active_pids/{id}"))).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let whole: Value = serde_json::from_str(&text).unwrap();
+    for (status, messages, unfinished) in [
+        ("Reloaded", 1, true),
+        ("Reloaded", 0, false),
+        ("Closed", 1, false),
+    ] {
+        let mut left = whole.clone();
+        left["status"] = status.into();
+        left["working_dir"] = repo.to_str().unwrap().into();
+        let all = left["messages"].as_array_mut().unwrap();
+        all.truncate(messages);
+        assert!(all.iter().all(|message| message["role"] == "user"));
+        let text = serde_json::to_vec(&left).unwrap();
+        takeup_core::files::write_atomic(&path, &text, 0o600).unwrap();
+        let list = scratch
+            .takeup(&["sessions", "--unfinished", "--json"])
+            .exits(0)
+            .json();
+        assert_eq!(
+            names(&list).contains(&"fox"),
+            unfinished,
+            "{status}: {list:#}"
+        );
+    }
+}
+
 #[test]
 fn what_is_not_there_is_exit_4() {
     let scratch = scratch();
