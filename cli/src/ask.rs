@@ -2,6 +2,7 @@
 use std::fs::OpenOptions;
 use std::io::{BufRead as _, BufReader, Write as _};
 
+use takeup_core::engine::Caller;
 use takeup_core::text;
 
 use crate::context::Context;
@@ -22,10 +23,7 @@ pub(crate) enum Answer {
 /// inside an agent's session: an agent that runs commands in a terminal of its own is no person.
 pub(crate) fn person(context: &Context, question: impl FnOnce() -> String) -> Answer {
     use std::io::IsTerminal as _;
-    let by_agent = context
-        .agents
-        .iter()
-        .any(|agent| agent.session_of(&context.env).is_some());
+    let by_agent = Caller::is_inside_agent(&context.env, &context.agents);
     if context.json || context.no_input || by_agent || !std::io::stderr().is_terminal() {
         return Answer::Nobody;
     }

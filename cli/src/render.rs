@@ -257,7 +257,12 @@ fn left(found: &Candidate, now: Time) -> String {
                 .as_ref()
                 .map(|after| format!(", then {after}"))
                 .unwrap_or_default();
-            format!("{} ({event}), on {spot}{after}", when(now, left.at))
+            let by = left
+                .by
+                .as_ref()
+                .map(|by| format!(" by {by}"))
+                .unwrap_or_default();
+            format!("{} ({event}{by}), on {spot}{after}", when(now, left.at))
         }
         None if found.identity.latest_working_tree_fingerprint.is_some() => format!(
             "{}, by the agent's own record",

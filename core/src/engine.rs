@@ -55,7 +55,7 @@ pub use folder::{folder_in, top};
 pub use handover::{Delivered, gather, hand_over};
 pub use hook::{agent_hook, is_used_at, notice};
 pub use inspect::{InspectRequest, Inspection, RepositoryView, inspect};
-pub use plan::{PlanEdit, edit_plan, plan_of};
+pub use plan::{PlanEdit, edit_plan, plan_of, plan_to_prove};
 pub use prove::{
     CheckView, Evaluation, NextStep, RunReport, add_evidence, evaluate, looked, next, present,
 };

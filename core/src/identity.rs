@@ -174,6 +174,9 @@ pub struct Closing {
     /// The agent's own word for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Who said so, where that was not the session itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<SessionRef>,
 }
 
 /// A call that had started and not finished: it may or may not have happened.
@@ -236,6 +239,9 @@ pub struct SessionRecord {
     /// When it was last told which of its tasks others took up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told_at: Option<Time>,
+    /// The session that it goes by for takeup: the one that the command which started the agent took a task up for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_as: Option<SessionRef>,
     /// Its first prompt, masked and cut, with its lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
@@ -413,7 +419,7 @@ pub struct Identity {
     /// The session that took it up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed_to: Option<SessionRef>,
-    /// Who gave it up, where that was not the session itself.
+    /// Who closed it, where that was not the session itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_by: Option<SessionRef>,
     /// When the session began with the task.

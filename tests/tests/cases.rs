@@ -5,6 +5,8 @@
 mod begin;
 #[path = "cases/boundary.rs"]
 mod boundary;
+#[path = "cases/callers.rs"]
+mod callers;
 #[path = "cases/carried.rs"]
 mod carried;
 #[path = "cases/damaged.rs"]

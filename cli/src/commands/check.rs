@@ -53,7 +53,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         session: args.session.session,
         agent: args.session.agent,
     };
-    let (task_id, plan, _) = engine::plan_of(&engine, &which)?;
+    let (task_id, plan, _) = engine::plan_to_prove(&engine, &which)?;
     let (chosen, folder) = match args.planned {
         Some(number) => (by_number(&plan, number)?, engine::top(&engine)?),
         None => (by_words(&plan, args.command), context.env.cwd.clone()),

@@ -67,7 +67,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         session: session.session,
         agent: session.agent,
     };
-    let (_, plan, _) = engine::plan_of(&engine, &which)?;
+    let (_, plan, _) = engine::plan_to_prove(&engine, &which)?;
     let present = engine::present(&engine)?;
     let now = context.now();
     let report = RunReport {

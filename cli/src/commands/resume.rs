@@ -1,9 +1,10 @@
 //! `git takeup resume`
 use std::ffi::OsString;
+use std::path::Path;
 
 use takeup_core::engine::{self, Confirm, EngineError, ResumeRequest, Resumed};
 use takeup_core::error::Exit;
-use takeup_core::ids::{AgentId, SessionRef};
+use takeup_core::ids::{AgentId, SessionId, SessionRef};
 use takeup_core::paths::path_of_text;
 use takeup_core::text;
 use takeup_core::verdict::Verdict;
@@ -18,7 +19,7 @@ use crate::{ask, render};
 /// Arguments of `resume`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  git takeup resume fix-login                    # shows, and asks on a terminal\n  git takeup resume fix-login --confirm          # where it is as it was left\n  git takeup resume fix-login --confirm ok-1a2b3c4d5e   # exactly what inspect showed\n  git takeup resume fix-login --rebuild          # go on with the present content\n  git takeup resume fix-login --confirm -- codex   # start the one that goes on\n\nWith a command, the task is taken up when the command has come to life: it runs for two seconds, or it\nended before with exit status 0. Else nothing is changed, and the task can be taken up again. The command runs\nat the top of the work tree with TAKEUP_SESSION and TAKEUP_AGENT set; the exit status is its own."
+    after_help = "Examples:\n  git takeup resume fix-login                    # shows, and asks on a terminal\n  git takeup resume fix-login --confirm          # where it is as it was left\n  git takeup resume fix-login --confirm ok-1a2b3c4d5e   # exactly what inspect showed\n  git takeup resume fix-login --rebuild          # go on with the present content\n  git takeup resume fix-login --confirm -- codex   # start the one that goes on\n\nWith a command, the task is taken up when the command has come to life: it runs for two seconds, or it\nended before with exit status 0. Else nothing is changed, and the task can be taken up again. The command runs\nat the top of the work tree with TAKEUP_SESSION and TAKEUP_AGENT set; the exit status is its own.\n\nWithout a yes among the words a person is asked, on a terminal. Nobody is asked inside an agent's\nsession, named by its own variable, TAKEUP_SESSION or TAKEUP_AGENT, nor in CI or with --json or\n--no-input: then the command for a person is the answer, with exit status 3."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -32,7 +33,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SESSION", visible_alias = "session", short = 's')]
     to: Option<String>,
 
-    /// The agent of the session that takes it up
+    /// The agent of the session that takes it up [default: the one whose program the command is, else the one that calls]
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
 
@@ -74,7 +75,9 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         task,
         from: args.from,
         to: args.to,
-        agent: args.agent,
+        agent: args
+            .agent
+            .or_else(|| launched_agent(&args.command, context)),
         pid: args.pid,
         confirm,
         verify: args.verify,
@@ -139,6 +142,17 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
             }
         }
     }
+}
+
+/// Returns the agent that a command starts, where its program is a known agent's.
+fn launched_agent(words: &[OsString], context: &Context) -> Option<String> {
+    let program = Path::new(words.first()?).file_name()?;
+    let any = SessionId::unnamed();
+    let agent = context.agents.iter().find(|agent| {
+        let command = agent.resume_command(&any).unwrap_or_default();
+        command.first().is_some_and(|word| word == program)
+    })?;
+    Some(agent.id().to_string())
 }
 
 /// Shows what a yes would be for, as `inspect` does. `None` where that is no longer what was judged.

@@ -9,7 +9,7 @@ use crate::reply::{Failure, Next, Reply};
 /// Arguments of `save`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  git takeup save\n  git takeup save --end        # the session ends here in good order"
+    after_help = "Examples:\n  git takeup save\n  git takeup save --end        # the session ends here in good order\n  git takeup save --end --session 4f0a9c   # that session is over, and cannot say so itself\n\nWithout --session it is the caller's own session that is saved: what an agent's session holds is\ntaken up, or that session is named. Who names another's session is recorded as the one who says it;\nwith --end the end alone is recorded then, and what was left stays as it was."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -59,7 +59,13 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         (true, true) if tasks.is_empty() => {
             "the session ended; it held no task, and nothing of it is offered any more".to_owned()
         }
-        (true, true) => format!("saved {}; the session ended", tasks.join(", ")),
+        (true, true) => match &saved.ended_by {
+            Some(by) => format!(
+                "{}: the session is over, as {by} says; what it left stays recorded as it was",
+                tasks.join(", ")
+            ),
+            None => format!("saved {}; the session ended", tasks.join(", ")),
+        },
         (true, false) => format!("saved {} at content {print}", tasks.join(", ")),
         (false, _) => format!("{}: nothing changed since it was saved", tasks.join(", ")),
     };

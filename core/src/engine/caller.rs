@@ -2,6 +2,7 @@
 use super::{Engine, EngineError};
 use crate::agent::Agent;
 use crate::env::Env;
+use crate::identity::Identity;
 use crate::ids::{AgentId, SessionId, SessionRef};
 use crate::ledger::Actor;
 use crate::process::{self, ProcessIdentity};
@@ -11,6 +12,8 @@ use crate::process::{self, ProcessIdentity};
 pub struct Caller {
     /// The session, where it is known: by argument, by `TAKEUP_SESSION`, or by the agent's own variable.
     pub session: Option<SessionRef>,
+    /// The session that the environment names, whatever the call itself says.
+    pub environment: Option<SessionRef>,
     /// The agent, also where its session is not known. `None` is a person, as far as anybody said.
     pub agent: Option<AgentId>,
     /// The process that stands for the session: the one that was named, else the nearest ancestor that is no shell.
@@ -54,6 +57,7 @@ impl Caller {
         };
         Ok(Self {
             session,
+            environment: Self::by_environment(engine.env, engine.agents),
             agent,
             process,
             process_named,
@@ -74,6 +78,15 @@ impl Caller {
     /// Returns the session that the environment names: `TAKEUP_SESSION`, or an agent's own variable.
     pub fn by_environment(env: &Env, agents: &[Box<dyn Agent>]) -> Option<SessionRef> {
         Self::session(env, agents, None, None).ok().flatten()
+    }
+
+    /// Tells whether the environment is that of an agent's session, by whatever variable.
+    pub fn is_inside_agent(env: &Env, agents: &[Box<dyn Agent>]) -> bool {
+        let person = AgentId::person();
+        let named = env.text("TAKEUP_AGENT");
+        agents.iter().any(|agent| agent.session_of(env).is_some())
+            || named.is_some_and(|agent| agent != person.as_str())
+            || Self::by_environment(env, agents).is_some_and(|session| session.agent != person)
     }
 
     fn session(
@@ -128,6 +141,7 @@ impl Caller {
     pub(super) const fn somebody_else() -> Self {
         Self {
             session: None,
+            environment: None,
             agent: None,
             process: None,
             process_named: false,
@@ -143,6 +157,40 @@ impl Caller {
                 .clone()
                 .unwrap_or_else(|| SessionRef::of_agent(self.agent_or_person())),
             pid: std::process::id(),
+        }
+    }
+
+    /// Returns who it is that does something to what a session holds. It is the session itself, unless the caller only names
+    /// it: what a person does with an agent's session by its id is no word of that session. Who names no session is given
+    /// nothing but its own (`select::own`).
+    pub(super) fn acts_as(&self, identity: &Identity) -> SessionRef {
+        self.acts_for(&identity.session, identity.process.as_ref())
+    }
+
+    /// Returns who does it, where that is not the session itself.
+    pub(super) fn acts_instead_of(&self, identity: &Identity) -> Option<SessionRef> {
+        Some(self.acts_as(identity)).filter(|by| *by != identity.session)
+    }
+
+    /// As [`Caller::acts_as`], for a session and the process that stands for it.
+    pub(super) fn acts_for(
+        &self,
+        held_by: &SessionRef,
+        process: Option<&ProcessIdentity>,
+    ) -> SessionRef {
+        let person = AgentId::person();
+        let is_it = |session: &SessionRef| {
+            session.id == held_by.id && (session.agent == held_by.agent || held_by.agent == person)
+        };
+        let is_inside = self
+            .environment
+            .as_ref()
+            .is_some_and(|session| session.id == held_by.id)
+            || process.is_some_and(|process| self.descends_from(process));
+        if is_inside || self.session.as_ref().is_none_or(is_it) {
+            held_by.clone()
+        } else {
+            self.environment.clone().unwrap_or_else(SessionRef::person)
         }
     }
 

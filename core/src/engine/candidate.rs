@@ -126,6 +126,9 @@ pub struct RecordView {
     pub event: ProvenanceEvent,
     /// When.
     pub at: Time,
+    /// Who made it, where that was not the session itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// How old it is, in seconds.
     pub age_seconds: i64,
     /// HEAD then.
@@ -140,9 +143,11 @@ pub struct RecordView {
 }
 
 impl RecordView {
-    /// Shows a record at the moment `now`.
-    pub(super) fn of(recorded: &Recorded, now: Time) -> Self {
+    /// Shows a record of a session at the moment `now`.
+    pub(super) fn of(recorded: &Recorded, session: &SessionRef, now: Time) -> Self {
+        let by = recorded.provenance.by.as_ref();
         Self {
+            by: by.filter(|by| *by != session).map(ToString::to_string),
             event: recorded.provenance.event,
             at: recorded.provenance.at,
             age_seconds: now.since(recorded.provenance.at) / 1000,

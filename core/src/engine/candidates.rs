@@ -561,7 +561,7 @@ impl<'a> Gatherer<'a> {
             own: self.caller.session.as_ref() == Some(&session),
             resumed_to: facts.resumed_to.clone(),
             whereabouts: facts.whereabouts,
-            left: left.map(|recorded| RecordView::of(recorded, now)),
+            left: left.map(|recorded| RecordView::of(recorded, &session, now)),
             verdict: judgement.verdict,
             liveness: facts.liveness.clone(),
             identity,

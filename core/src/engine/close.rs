@@ -131,12 +131,9 @@ pub fn finish(engine: &Engine<'_>, request: &FinishRequest) -> Result<Closed, En
         strayed.demand_none(entry, identity)?;
         let mut next = identity.clone();
         next.status = status;
-        next.latest = Some(record(
-            &look,
-            ProvenanceEvent::Evaluate,
-            at,
-            &identity.session,
-        ));
+        let by = caller.acts_as(identity);
+        next.latest = Some(record(&look, ProvenanceEvent::Evaluate, at, &by));
+        next.closed_by = caller.acts_instead_of(identity);
         next.updated_at = at;
         next.revision += 1;
         let mut changes = vec![Change::Identity {
@@ -339,13 +336,12 @@ fn given_up_before(
 }
 
 /// Tells whether it is the holding session itself that gives its task up.
-fn is_own(caller: &Caller, as_session: bool, identity: &Identity) -> bool {
+fn is_own(caller: &Caller, identity: &Identity) -> bool {
     let below = |process| caller.descends_from(process);
-    as_session
-        || match &caller.session {
-            Some(session) => session == &identity.session,
-            None => identity.process.as_ref().is_some_and(below),
-        }
+    match &caller.session {
+        Some(_) => caller.acts_as(identity) == identity.session,
+        None => identity.process.as_ref().is_some_and(below),
+    }
 }
 
 /// Demands a person's yes where a session that runs would lose its task to somebody else. Returns the session that was
@@ -358,17 +354,15 @@ fn allow(
     as_session: bool,
 ) -> Result<Option<SessionRef>, EngineError> {
     let state = &site.view.state;
-    let text = request.which.task.as_deref();
-    let found = match text {
-        _ if as_session => return Ok(None),
-        Some(text) => select::task(state, text)?.open_holder(),
-        None => select::own_one(site, state, caller, None).ok(),
+    let found = match request.which.task.as_deref() {
+        Some(text) if !as_session => select::task(state, text)?.open_holder(),
+        text => select::anybodys_one(site, state, caller, text).ok(),
     };
     let Some(holder) = found else {
         return Ok(None);
     };
     if !request.confirmed
-        && !is_own(caller, as_session, holder)
+        && !is_own(caller, holder)
         && let Liveness::Live { proof } = life_of_holder(engine, site, caller, holder)
     {
         let task = holder.task_id.as_str();
@@ -391,7 +385,12 @@ fn allow(
 /// Says whose a task is that the calling session may not give up.
 fn not_yours(view: &View, caller: &Caller, text: Option<&str>, error: EngineError) -> EngineError {
     let holder = text
-        .filter(|_| matches!(error, EngineError::NoSession(_)))
+        .filter(|_| {
+            matches!(
+                error,
+                EngineError::NoSession(_) | EngineError::HoldsNothing { .. }
+            )
+        })
         .and_then(|text| select::task(&view.state, text).ok())
         .and_then(TaskEntry::open_holder);
     match (holder, &caller.session) {
@@ -407,13 +406,9 @@ fn not_yours(view: &View, caller: &Caller, text: Option<&str>, error: EngineErro
 pub fn abandon(engine: &Engine<'_>, request: &AbandonRequest) -> Result<Closed, EngineError> {
     let site = Site::open_used(engine, request.which.task.as_deref())?;
     let caller = Caller::of(engine, &request.which)?;
-    // A person may give up what any session left; a session that is named, or that an agent names itself by, must be the
-    // one that holds it.
-    let as_session = request.which.session.is_some()
-        || caller
-            .session
-            .as_ref()
-            .is_some_and(|session| session.agent != AgentId::person());
+    // A person may give up what any session left; a session that is named, and an agent that calls, must hold it.
+    let as_session =
+        request.which.session.is_some() || caller.agent_or_person() != AgentId::person();
     let asked = allow(engine, &site, &caller, request, as_session)?;
     let at = engine.clock.now();
     let committed = site.ledger.transact(engine.clock, PATIENCE, |view| {
@@ -432,7 +427,7 @@ pub fn abandon(engine: &Engine<'_>, request: &AbandonRequest) -> Result<Closed, 
                 holder
             }
             (task, _) => {
-                match select::own_one(&site, &view.state, &caller, task.as_deref()) {
+                match select::anybodys_one(&site, &view.state, &caller, task.as_deref()) {
                     Ok(identity) => identity,
                     Err(error) => {
                         // An equal call gave it up before.
@@ -458,8 +453,11 @@ pub fn abandon(engine: &Engine<'_>, request: &AbandonRequest) -> Result<Closed, 
         };
         let mut next = identity.clone();
         next.status = status::apply(identity.status, Event::GivenUp).map_err(refuse)?;
-        let by = caller.actor().session;
-        next.closed_by = (!is_own(&caller, as_session, identity)).then_some(by);
+        let by = match &caller.session {
+            Some(_) => caller.acts_as(identity),
+            None => caller.actor().session,
+        };
+        next.closed_by = (!is_own(&caller, identity)).then_some(by);
         next.updated_at = at;
         next.revision += 1;
         let mut changes = vec![Change::Identity {

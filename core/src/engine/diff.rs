@@ -80,6 +80,7 @@ pub fn diff(
                 EngineError::NoTask(_)
                     | EngineError::NoTasks
                     | EngineError::NoSession(_)
+                    | EngineError::HoldsNothing { .. }
                     | EngineError::NotInitialised { .. }
             );
             if !none {
@@ -147,7 +148,7 @@ pub fn diff(
     Ok(DiffView {
         task_id,
         session_id: session.id.to_string(),
-        left: RecordView::of(left, engine.clock.now()),
+        left: RecordView::of(left, &session, engine.clock.now()),
         equal: left.tree.same_content(&look.record),
         changes,
         since,

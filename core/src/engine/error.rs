@@ -62,6 +62,16 @@ pub enum EngineError {
     /// No such session.
     #[error("no task here was ever held by session {0:?}")]
     NoSession(String),
+    /// No such session, and another one holds what may be meant.
+    #[error("no task here was ever held by session {:?}", session.as_str())]
+    HoldsNothing {
+        /// The session.
+        session: SessionId,
+        /// The task.
+        task_id: TaskId,
+        /// Who holds it.
+        holder: SessionRef,
+    },
     /// The session is known, and nothing is left of it: it ended by itself, or never did anything.
     #[error("session {0:?} is known, and left nothing to take up")]
     NothingLeft(String),
@@ -82,17 +92,15 @@ pub enum EngineError {
     /// It is not known which of several tasks the calling session works on.
     #[error("several are meant: {}", list(.0))]
     AmbiguousOwn(Vec<Choice>),
-    /// Another session holds what is meant, and the agent that calls does not say which session it is.
-    #[error(
-        "session {holder} holds task {task_id}, and {agent} does not say which session it is itself"
-    )]
+    /// Another session holds what is meant, and who calls is not known to be that session.
+    #[error("session {holder} holds task {task_id}, and {}", not_that_session(.agent.as_ref()))]
     HeldByOther {
         /// The task.
         task_id: TaskId,
         /// Who holds it.
         holder: SessionRef,
-        /// Who calls.
-        agent: AgentId,
+        /// The agent that calls; a person where it is none.
+        agent: Option<AgentId>,
     },
     /// The caller's session is not known.
     #[error("it is not known which session this is")]
@@ -279,6 +287,13 @@ fn and_more(more: usize) -> String {
     }
 }
 
+fn not_that_session(agent: Option<&AgentId>) -> String {
+    match agent {
+        Some(agent) => format!("{agent} does not say which session it is itself"),
+        None => "this call is not that session's".to_owned(),
+    }
+}
+
 fn is_gone(judgement: &Judgement) -> bool {
     judgement
         .reasons
@@ -306,7 +321,9 @@ impl Explain for EngineError {
             Self::NotInitialised { .. } => "not-initialised",
             Self::NoTask(_) => "no-such-task",
             Self::NoTasks => "no-task",
-            Self::NoSession(_) | Self::OtherAgent { .. } => "no-such-session",
+            Self::NoSession(_) | Self::HoldsNothing { .. } | Self::OtherAgent { .. } => {
+                "no-such-session"
+            }
             Self::NothingLeft(_) => "nothing-left",
             Self::NoReview(_) => "no-such-review",
             Self::Ambiguous(_) | Self::AmbiguousOwn(_) => "ambiguous",
@@ -358,6 +375,13 @@ impl Explain for EngineError {
             Self::NoSession(_) => {
                 "`git takeup inspect --all` lists every session; what one left without a task has to be taken up first"
             }
+            Self::HoldsNothing {
+                task_id, holder, ..
+            } => {
+                return Some(format!(
+                    "session {holder} holds task {task_id}: take it up with `git takeup resume {task_id}`; `git takeup inspect --all` lists every session"
+                ));
+            }
             Self::NothingLeft(session) => {
                 let words = ["git", "takeup", "sessions", "show", session];
                 let show = crate::text::command_line(words);
@@ -374,10 +398,21 @@ impl Explain for EngineError {
             }
             Self::AmbiguousOwn(_) => "name the task, or with --session the session",
             Self::SessionUnknown => "name it with --session, or set TAKEUP_SESSION",
-            Self::HeldByOther { task_id, .. } => {
-                return Some(format!(
-                    "take it up with `git takeup resume {task_id}`, or name the session that holds it with --session"
-                ));
+            Self::HeldByOther {
+                task_id,
+                holder,
+                agent,
+            } => {
+                let name = crate::text::command_line(["--session", holder.id.as_str()]);
+                let take_up = format!("take it up with `git takeup resume {task_id}`");
+                return Some(match agent {
+                    Some(agent) => {
+                        format!(
+                            "{take_up}; where {agent} is that session, it says so with `{name}`"
+                        )
+                    }
+                    None => format!("{take_up}, or name the session that holds it with `{name}`"),
+                });
             }
             Self::TaskExists { task_id, .. } => {
                 return Some(format!(
@@ -495,6 +530,7 @@ impl Explain for EngineError {
             | Self::NoTask(_)
             | Self::NoTasks
             | Self::NoSession(_)
+            | Self::HoldsNothing { .. }
             | Self::NothingLeft(_)
             | Self::OtherAgent { .. }
             | Self::NoReview(_)

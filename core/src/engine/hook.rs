@@ -47,13 +47,15 @@ pub fn agent_hook(
     let site = Site::open(&engine)?;
     // What nobody is shown is said when somebody is.
     let is_heard = agent.hook_reply(event, "").is_some();
-    let mut lines = if site.is_used() {
+    let mut heard = if site.is_used() {
         record_event(&engine, &site, &said, is_heard)?
     } else {
-        Vec::new()
+        Heard::default()
     };
+    let lines = &mut heard.lines;
     if matches!(said.kind, HookKind::SessionStart | HookKind::Compaction) {
-        drop(lines.splice(0..0, notice(&engine, &said.session)?));
+        let session = heard.started_as.as_ref().unwrap_or(&said.session);
+        drop(lines.splice(0..0, notice(&engine, session)?));
     }
     if lines.is_empty() {
         return Ok(None);
@@ -75,14 +77,22 @@ fn env_in(env: &Env, cwd: &Path) -> Env {
     }
 }
 
-/// Records an event. Returns what a session that begins, or whose turn begins, has to hear, a line each: since it heard something
-/// last.
+/// What is known of the session that an event is of.
+#[derive(Debug, Default)]
+struct Heard {
+    /// What a session that begins, or whose turn begins, has to hear, a line each: since it heard something last.
+    lines: Vec<String>,
+    /// The session that it was started as.
+    started_as: Option<SessionRef>,
+}
+
+/// Records an event.
 fn record_event(
     engine: &Engine<'_>,
     site: &Site,
     said: &HookEvent,
     is_heard: bool,
-) -> Result<Vec<String>, EngineError> {
+) -> Result<Heard, EngineError> {
     let caller = Caller {
         session: Some(said.session.clone()),
         ..Caller::find(engine, None, None, None)?
@@ -112,16 +122,24 @@ fn record_event(
             acted_at: None,
             acted_after: None,
             told_at: None,
+            started_as: None,
             prompt: None,
             left: Vec::new(),
             created_at: at,
             updated_at: at,
         });
         session.go_on_in(place.clone());
+        if session.started_as.is_none() {
+            session.started_as = started_as(view, said, &caller);
+        }
+        let started_as = session.started_as.clone();
         let told_at = session.told_at;
         let heard_at = told_at.unwrap_or(session.created_at);
         let lost = if matches!(said.kind, HookKind::TurnStart { .. }) {
-            lost_since(view, &said.session, heard_at)
+            let names = std::iter::once(&said.session).chain(&started_as);
+            names
+                .flat_map(|session| lost_since(view, session, heard_at))
+                .collect()
         } else {
             Vec::new()
         };
@@ -140,10 +158,13 @@ fn record_event(
         }
         let mut changes = Vec::new();
         let mut shown = Vec::new();
-        for identity in held(site, view, said) {
+        for identity in held(site, view, said, started_as.as_ref()) {
             // The content here says nothing of what was left elsewhere.
             let look = look.as_ref().filter(|_| site.is_here(&identity.place));
-            let speaker = speaking(identity.process.as_ref());
+            let speaker = Caller {
+                session: Some(identity.session.clone()),
+                ..speaking(identity.process.as_ref())
+            };
             if let Some(next) = follow(identity, &session, said, look, &speaker, at)? {
                 shown.push(next.task_id.clone());
                 changes.push(Change::Identity {
@@ -163,9 +184,13 @@ fn record_event(
             operation: "hook".to_owned(),
             changes,
         });
-        Ok::<_, EngineError>((transition, (shown, lost, heard_at)))
+        let heard = Heard {
+            lines: lost,
+            started_as,
+        };
+        Ok::<_, EngineError>((transition, (shown, heard, heard_at)))
     })?;
-    let (shown, mut lines, heard_at) = committed.value;
+    let (shown, mut heard, heard_at) = committed.value;
     for task_id in &shown {
         effects::mirror(engine, site, task_id);
     }
@@ -174,9 +199,34 @@ fn record_event(
         HookKind::SessionStart | HookKind::TurnStart { .. }
     );
     if begins && is_heard {
-        lines.extend(ends_between(engine, site, &said.session, (heard_at, at)));
+        let span = (heard_at, at);
+        heard
+            .lines
+            .extend(ends_between(engine, site, &said.session, span));
     }
-    Ok(lines)
+    Ok(heard)
+}
+
+/// Returns the session as which the agent that speaks was started: the one that its environment names, where that holds a
+/// task as the agent's and its process is above the hook. An agent names its session by itself, and the command that
+/// started it could not know that name. One conversation at a time goes by it: another agent's, or one within the first, does not.
+fn started_as(view: &View, said: &HookEvent, caller: &Caller) -> Option<SessionRef> {
+    let started_as = caller
+        .environment
+        .as_ref()
+        .filter(|named| **named != said.session && named.agent == said.session.agent)?;
+    let above = |process: &ProcessIdentity| caller.descends_from(process);
+    let holds = view.state.of_session(&started_as.id).any(|identity| {
+        &identity.session == started_as
+            && !identity.status.is_closed()
+            && identity.process.as_ref().is_some_and(above)
+    });
+    let is_taken = view.state.sessions.iter().any(|record| {
+        record.session != said.session
+            && record.closing.is_none()
+            && record.started_as.as_ref() == Some(started_as)
+    });
+    (holds && !is_taken).then(|| started_as.clone())
 }
 
 /// Tells whether the process of a hook stands for its session from now on: who speaks for a session is it, and one may be
@@ -207,6 +257,7 @@ fn held<'a>(
     site: &'a Site,
     view: &'a View,
     said: &'a HookEvent,
+    started_as: Option<&'a SessionRef>,
 ) -> impl Iterator<Item = &'a Identity> {
     let ends = matches!(said.kind, HookKind::SessionEnd { .. });
     view.state
@@ -214,7 +265,7 @@ fn held<'a>(
         .values()
         .flat_map(|entry| &entry.identities)
         .filter(move |identity| {
-            identity.session == said.session
+            (identity.session == said.session || Some(&identity.session) == started_as)
                 && !identity.status.is_closed()
                 && (ends || site.is_here(&identity.place))
         })
@@ -284,6 +335,7 @@ fn apply(
                 reason: reason
                     .as_deref()
                     .map(|reason| text::one_line(&engine.mask(reason), 80)),
+                by: None,
             });
         }
         HookKind::Error { message } => {

@@ -1,7 +1,7 @@
 //! `plan`: which checks a task has to pass, and who said so.
 use super::close::entry_of;
 use super::{Caller, Engine, EngineError, PATIENCE, Site, Which, effects, select};
-use crate::ids::{AgentId, TaskId};
+use crate::ids::{AgentId, SessionRef, TaskId};
 use crate::ledger::{Change, TaskEntry, Transition, View};
 use crate::plan::{Check, Plan};
 use crate::redact;
@@ -151,10 +151,25 @@ fn meant(site: &Site, view: &View, caller: &Caller, which: &Which) -> Result<Tas
             let entry = select::open_here(site, &view.state, text)?;
             Ok(entry.task.task_id.clone())
         }
-        (task, _) => Ok(select::own_one(site, &view.state, caller, task.as_deref())?
-            .task_id
-            .clone()),
+        (task, _) => Ok(
+            select::anybodys_one(site, &view.state, caller, task.as_deref())?
+                .task_id
+                .clone(),
+        ),
     }
+}
+
+/// Returns the task that a run can be recorded for, its plan and the session that holds it: as [`super::add_evidence`] finds
+/// it, so that nothing is run for what could not be recorded. Reads only.
+pub fn plan_to_prove(
+    engine: &Engine<'_>,
+    which: &Which,
+) -> Result<(TaskId, Plan, SessionRef), EngineError> {
+    let site = Site::open_used(engine, which.task.as_deref())?;
+    let caller = Caller::of(engine, which)?;
+    let identity = select::own_one(&site, &site.view.state, &caller, which.task.as_deref())?;
+    let plan = entry_of(&site.view, &identity.task_id)?.task.plan.clone();
+    Ok((identity.task_id.clone(), plan, identity.session.clone()))
 }
 
 /// Returns the task that is meant and its plan. Reads only.

@@ -269,12 +269,8 @@ fn evaluated(
         .as_ref()
         .is_some_and(|latest| latest.tree == look.record && !latest.provenance.provisional);
     if !known {
-        next.latest = Some(record(
-            look,
-            ProvenanceEvent::Evaluate,
-            at,
-            &identity.session,
-        ));
+        let by = caller.acts_as(identity);
+        next.latest = Some(record(look, ProvenanceEvent::Evaluate, at, &by));
     }
     if next == *identity && changes.is_empty() {
         return Ok((None, found));
@@ -607,7 +603,7 @@ pub fn add_evidence(
         }
         let evidence = Evidence {
             task_id: identity.task_id.clone(),
-            by: identity.session.clone(),
+            by: caller.acts_as(identity),
             command: command.clone(),
             folder: folder.clone(),
             outcome: report.outcome.clone(),

@@ -169,24 +169,34 @@ impl Gatherer<'_> {
     }
 }
 
-/// Returns what the ledger holds of the tasks of a session.
+/// Returns what the ledger holds of the tasks of a session, also under the one that it was started as.
 pub(super) fn identities<'a>(
     state: &'a State,
     session: &'a SessionRef,
 ) -> impl Iterator<Item = &'a Identity> {
-    let of_id = state.of_session(&session.id);
-    of_id.filter(move |identity| &identity.session == session)
+    let record = state.session(session);
+    let started_as = record.and_then(|record| record.started_as.as_ref());
+    let names = std::iter::once(session).chain(started_as);
+    names.flat_map(move |session| {
+        let of_id = state.of_session(&session.id);
+        of_id.filter(move |identity| &identity.session == session)
+    })
 }
 
 /// Makes records of the sessions that are known by their tasks alone, of the last task each.
 fn holders(state: &State) -> Vec<SessionRecord> {
+    let is_recorded = |session: &SessionRef| {
+        let mut records = state.sessions.iter();
+        records
+            .any(|record| &record.session == session || record.started_as.as_ref() == Some(session))
+    };
     let mut found: BTreeMap<&SessionRef, (&Identity, &str)> = BTreeMap::new();
     for entry in state.tasks.values() {
         for identity in &entry.identities {
             let newer = found
                 .get(&identity.session)
                 .is_none_or(|(known, _)| known.updated_at < identity.updated_at);
-            if newer && state.session(&identity.session).is_none() {
+            if newer && !is_recorded(&identity.session) {
                 found.insert(&identity.session, (identity, &entry.task.title));
             }
         }
@@ -201,6 +211,7 @@ fn holders(state: &State) -> Vec<SessionRecord> {
         acted_at: None,
         acted_after: None,
         told_at: None,
+        started_as: None,
         prompt: Some(title.to_owned()),
         left: Vec::new(),
         created_at: identity.created_at,
@@ -334,10 +345,12 @@ pub(super) fn end(
         let Some(record) = record.filter(counts) else {
             return Ok::<_, EngineError>((None, false));
         };
+        let by = caller.acts_for(&record.session, record.process.as_ref());
         let ended = SessionRecord {
             closing: Some(Closing {
                 at,
                 reason: reason.map(str::to_owned),
+                by: (by != record.session).then_some(by),
             }),
             open_effects: Vec::new(),
             updated_at: at,
@@ -360,6 +373,7 @@ pub(super) fn end(
         deferred: None,
         wrote: true,
         ended: true,
+        ended_by: None,
     }))
 }
 

@@ -133,6 +133,7 @@ fn resume_with(
         EngineError::NoTask(_)
             | EngineError::NoTasks
             | EngineError::NoSession(_)
+            | EngineError::HoldsNothing { .. }
             | EngineError::NothingLeft(_)
     );
     Err(

@@ -159,16 +159,36 @@ pub(super) fn names(text: &str, session: &SessionRef) -> bool {
     id == text || session.to_string() == text || (text.len() >= 4 && id.starts_with(text))
 }
 
+/// What is given to a caller that names no session and runs in none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// What it may act for: a person's own. An agent's session says itself what it leaves and when it ends.
+    Own,
+    /// What anybody holds, for one who reads, or says something of the task and nothing of its session.
+    Anybodys,
+}
+
 /// Finds the open identities that the caller works on here: of the session that was named, else of the session whose
-/// process is above the caller, else the only one there is. In a copy of the place, or in another folder with its git
-/// folder, they are not the caller's: what is recorded of them would be taken for the original's.
+/// process is above the caller, else a person's, where that is only one. What an agent's session holds is nobody else's,
+/// unless that session is named. In a copy of the place, or in another folder with its git folder, they are not the caller's:
+/// what is recorded of them would be taken for the original's.
 pub(super) fn own<'a>(
     site: &'a Site,
     state: &'a State,
     caller: &Caller,
     task_text: Option<&str>,
 ) -> Result<Vec<&'a Identity>, EngineError> {
-    let found = named(site, state, caller, task_text)
+    found(site, state, caller, task_text, Reach::Own)
+}
+
+fn found<'a>(
+    site: &'a Site,
+    state: &'a State,
+    caller: &Caller,
+    task_text: Option<&str>,
+    reach: Reach,
+) -> Result<Vec<&'a Identity>, EngineError> {
+    let found = named(site, state, caller, task_text, reach)
         .map_err(|error| with_namesake(state, task_text, error))?;
     for identity in &found {
         refuse_copies(site, identity)?;
@@ -181,6 +201,7 @@ fn named<'a>(
     state: &'a State,
     caller: &Caller,
     task_text: Option<&str>,
+    reach: Reach,
 ) -> Result<Vec<&'a Identity>, EngineError> {
     let only: Option<TaskId> = task_text
         .map(|text| task(state, text).map(|entry| entry.task.task_id.clone()))
@@ -199,12 +220,13 @@ fn named<'a>(
         .collect();
     if let Some(session) = &caller.session {
         let session = meant_session(session, &here)?;
+        let record = state.session(&session);
+        let started_as = record.and_then(|record| record.started_as.as_ref());
         let of_session = |identities: &[&'a Identity]| -> Vec<&'a Identity> {
-            identities
-                .iter()
-                .copied()
-                .filter(|identity| identity.session == session)
-                .collect()
+            let is_its = |identity: &&Identity| {
+                identity.session == session || Some(&identity.session) == started_as
+            };
+            identities.iter().copied().filter(is_its).collect()
         };
         let found = of_session(&open);
         if !found.is_empty() {
@@ -214,8 +236,10 @@ fn named<'a>(
             return Err(closed_error(closed));
         }
         let held = |identity: &&Identity| identity.session == session;
-        return Err(elsewhere(site, state, only.as_ref(), held)?
-            .unwrap_or_else(|| EngineError::NoSession(session.id.to_string())));
+        return Err(match elsewhere(site, state, only.as_ref(), held)? {
+            Some(elsewhere) => elsewhere,
+            None => holds_nothing(&session, open),
+        });
     }
     let above: Vec<&Identity> = open
         .iter()
@@ -230,7 +254,8 @@ fn named<'a>(
     let found = match &caller.agent {
         _ if !above.is_empty() => above,
         Some(agent) if *agent != AgentId::person() => of_unnamed(agent, open)?,
-        _ => open,
+        _ if reach == Reach::Anybodys => open,
+        _ => of_persons(open)?,
     };
     let mut sessions: Vec<&SessionRef> = found.iter().map(|identity| &identity.session).collect();
     sessions.sort();
@@ -256,18 +281,43 @@ fn of_unnamed<'a>(
     agent: &AgentId,
     open: Vec<&'a Identity>,
 ) -> Result<Vec<&'a Identity>, EngineError> {
-    let held = open.last().copied();
-    let own: Vec<&Identity> = open
-        .into_iter()
-        .filter(|identity| identity.session.agent == *agent && identity.process.is_none())
-        .collect();
-    match held {
+    let is_own =
+        |identity: &Identity| identity.session.agent == *agent && identity.process.is_none();
+    only_own(open, is_own, Some(agent))
+}
+
+/// Returns what a person may hold who is in none of the sessions: what persons began, in whichever terminal.
+fn of_persons(open: Vec<&Identity>) -> Result<Vec<&Identity>, EngineError> {
+    let person = AgentId::person();
+    only_own(open, |identity| identity.session.agent == person, None)
+}
+
+fn only_own<'a>(
+    open: Vec<&'a Identity>,
+    is_own: impl Fn(&Identity) -> bool,
+    agent: Option<&AgentId>,
+) -> Result<Vec<&'a Identity>, EngineError> {
+    let (own, others): (Vec<&Identity>, Vec<&Identity>) =
+        open.into_iter().partition(|identity| is_own(identity));
+    match last_changed(others) {
         Some(held) if own.is_empty() => Err(EngineError::HeldByOther {
             task_id: held.task_id.clone(),
             holder: held.session.clone(),
-            agent: agent.clone(),
+            agent: agent.cloned(),
         }),
         _ => Ok(own),
+    }
+}
+
+/// Says that a session holds nothing here, and what others hold that it may have meant.
+fn holds_nothing(session: &SessionRef, open: Vec<&Identity>) -> EngineError {
+    match last_changed(open) {
+        Some(held) => EngineError::HoldsNothing {
+            session: session.id.clone(),
+            task_id: held.task_id.clone(),
+            holder: held.session.clone(),
+        },
+        None => EngineError::NoSession(session.id.to_string()),
     }
 }
 
@@ -278,7 +328,7 @@ pub(super) fn to_read<'a>(
     caller: &Caller,
 ) -> Result<&'a Identity, EngineError> {
     let caller = &caller.as_reader();
-    let error = match own_one(site, state, caller, None) {
+    let error = match anybodys_one(site, state, caller, None) {
         Ok(identity) => return Ok(identity),
         Err(error) => error,
     };
@@ -362,7 +412,21 @@ pub(super) fn own_one<'a>(
     caller: &Caller,
     task_text: Option<&str>,
 ) -> Result<&'a Identity, EngineError> {
-    let found = own(site, state, caller, task_text)?;
+    one_of(own(site, state, caller, task_text)?)
+}
+
+/// Finds the one open identity that is meant by a caller who does nothing in the name of its session: as [`own_one`], else
+/// the only one there is, whoever holds it.
+pub(super) fn anybodys_one<'a>(
+    site: &'a Site,
+    state: &'a State,
+    caller: &Caller,
+    task_text: Option<&str>,
+) -> Result<&'a Identity, EngineError> {
+    one_of(found(site, state, caller, task_text, Reach::Anybodys)?)
+}
+
+fn one_of(found: Vec<&Identity>) -> Result<&Identity, EngineError> {
     match found.as_slice() {
         [one] => Ok(one),
         several => Err(EngineError::AmbiguousOwn(

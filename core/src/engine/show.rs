@@ -211,12 +211,13 @@ fn history(entry: &TaskEntry) -> Vec<LogLine> {
                 .as_ref()
                 .and_then(|value| value.as_str())
                 .unwrap_or("save");
-            lines.push(line(
-                latest.provenance.at,
-                event,
-                &by,
-                format!("left {print}"),
-            ));
+            let (by, what) = match &latest.provenance.by {
+                Some(other) if *other != identity.session => {
+                    (other.to_string(), format!("said that {by} left {print}"))
+                }
+                _ => (by.clone(), format!("left {print}")),
+            };
+            lines.push(line(latest.provenance.at, event, &by, what));
         }
         if let Some(closing) = &identity.closing {
             let reason = closing
@@ -224,12 +225,11 @@ fn history(entry: &TaskEntry) -> Vec<LogLine> {
                 .as_ref()
                 .map(|reason| format!(" ({reason})"))
                 .unwrap_or_default();
-            lines.push(line(
-                closing.at,
-                "end",
-                &by,
-                format!("the session ended{reason}"),
-            ));
+            let (by, what) = match &closing.by {
+                Some(other) => (other.to_string(), format!("said that {by} ended{reason}")),
+                None => (by.clone(), format!("the session ended{reason}")),
+            };
+            lines.push(line(closing.at, "end", &by, what));
         }
         if identity.status.is_closed() && identity.resumed_to.is_none() {
             let closed_by = identity.closed_by.as_ref().map(ToString::to_string);

@@ -294,6 +294,9 @@ pub struct Saved {
     pub wrote: bool,
     /// The session said that it ends.
     pub ended: bool,
+    /// Who said it, where that was not the session itself: then the end alone is recorded, and nothing of the content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<String>,
 }
 
 /// Records what the calling session leaves.
@@ -311,7 +314,9 @@ pub fn save(engine: &Engine<'_>, request: &SaveRequest) -> Result<Saved, EngineE
     };
     match select::own(&site, &site.view.state, &caller, request.task.as_deref()) {
         Ok(_) => {}
-        Err(error @ EngineError::NoSession(_)) if request.end => {
+        Err(error @ (EngineError::NoSession(_) | EngineError::HoldsNothing { .. }))
+            if request.end =>
+        {
             let reason = request.reason.as_deref();
             return super::recorded::end(engine, &site, &caller, reason)?.ok_or(error);
         }
@@ -328,14 +333,18 @@ pub fn save(engine: &Engine<'_>, request: &SaveRequest) -> Result<Saved, EngineE
         let mut changes = Vec::new();
         let mut saved = Vec::new();
         for identity in own {
-            let mut next = saved_identity(identity, look.as_ref(), request, &caller, at)?;
-            if let Some(look) = &look
+            // Who says for a session that it is over says nothing of what it left.
+            let is_its_word = caller.acts_instead_of(identity).is_none();
+            let look = look.as_ref().filter(|_| is_its_word || !request.end);
+            let mut next = saved_identity(identity, look, request, &caller, at)?;
+            if let Some(look) = look
                 && next.is_none()
                 && view.state.is_doubtful(identity)
             {
                 // What the session says anew lifts the doubt that damage raised.
                 let mut again = identity.clone();
-                again.latest = Some(record(look, ProvenanceEvent::Save, at, &identity.session));
+                let by = caller.acts_as(identity);
+                again.latest = Some(record(look, ProvenanceEvent::Save, at, &by));
                 again.updated_at = at;
                 again.revision += 1;
                 next = Some(again);
@@ -367,6 +376,8 @@ pub fn save(engine: &Engine<'_>, request: &SaveRequest) -> Result<Saved, EngineE
             super::effects::mirror(engine, &site, &identity.task_id);
         }
     }
+    let mut saved = committed.value.iter().filter(|_| request.end);
+    let ended_by = saved.find_map(|(identity, _)| caller.acts_instead_of(identity));
     Ok(Saved {
         identities: committed
             .value
@@ -380,6 +391,7 @@ pub fn save(engine: &Engine<'_>, request: &SaveRequest) -> Result<Saved, EngineE
         incomplete: look.and_then(|look| look.record.incomplete),
         deferred,
         wrote: committed.wrote,
+        ended_by: ended_by.map(|by| by.to_string()),
         ended: request.end,
     })
 }
@@ -393,6 +405,8 @@ pub(super) fn saved_identity(
     at: Time,
 ) -> Result<Option<Identity>, EngineError> {
     let mut next = identity.clone();
+    let by = caller.acts_as(identity);
+    let other = caller.acts_instead_of(identity);
     if let Some(look) = look {
         let latest = identity.latest.as_ref();
         let same_content = latest.is_some_and(|latest| latest.tree.same_content(&look.record));
@@ -411,11 +425,12 @@ pub(super) fn saved_identity(
         });
         if !same_record {
             let event = request.event.unwrap_or(ProvenanceEvent::Save);
-            next.latest = Some(record(look, event, at, &identity.session));
+            next.latest = Some(record(look, event, at, &by));
         }
     }
-    if caller.process_named
-        || (next.process.is_none() && caller.session.as_ref() == Some(&identity.session))
+    if other.is_none()
+        && (caller.process_named
+            || (next.process.is_none() && caller.session.as_ref() == Some(&identity.session)))
     {
         next.process.clone_from(&caller.process);
     }
@@ -426,8 +441,9 @@ pub(super) fn saved_identity(
         next.closing = Some(Closing {
             at,
             reason: request.reason.clone(),
+            by: other,
         });
-    } else if !request.end {
+    } else if !request.end && other.is_none() {
         // A session that saves again has not ended.
         next.closing = None;
     }
@@ -471,7 +487,7 @@ pub fn add_note(
                 .task
                 .task_id
                 .clone(),
-            None => select::own_one(&site, &view.state, &caller, None)?
+            None => select::anybodys_one(&site, &view.state, &caller, None)?
                 .task_id
                 .clone(),
         };

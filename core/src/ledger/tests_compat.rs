@@ -108,6 +108,7 @@ fn closing() -> Closing {
     Closing {
         at: at(9),
         reason: Some("exit".to_owned()),
+        by: None,
     }
 }
 
@@ -247,6 +248,7 @@ fn history() -> Vec<Transition> {
         acted_at: None,
         acted_after: None,
         told_at: None,
+        started_as: None,
         prompt: Some("go on".to_owned()),
         left: Vec::new(),
         created_at: at(1),

@@ -15,9 +15,17 @@ pub fn liveness_of(
             .as_ref()
             .map(|reason| format!(" ({reason})"))
             .unwrap_or_default();
-        return Liveness::Ended {
-            proof: format!("it said so at {}{reason}", closing.at),
+        let at = closing.at;
+        let proof = match (&closing.by, process) {
+            (None, _) => format!("it said so at {at}{reason}"),
+            // What somebody else said need not be so.
+            (Some(by), Some(process)) if processes.state(process) == ProcessState::Running => {
+                let process = process.describe();
+                format!("{by} said so at {at}{reason}; {process} runs all the same")
+            }
+            (Some(by), _) => format!("{by} said so at {at}{reason}"),
         };
+        return Liveness::Ended { proof };
     }
     let Some(process) = process else {
         return Liveness::Unknown {
@@ -63,11 +71,23 @@ mod tests {
         let closing = Closing {
             at: Time::from_millis(0),
             reason: Some("logout".to_owned()),
+            by: None,
         };
-        assert!(matches!(
-            liveness_of(&table, Some(&process), Some(&closing)),
-            Liveness::Ended { .. }
-        ));
+        let ended = |closing: &Closing| {
+            let found = liveness_of(&table, Some(&process), Some(closing));
+            let Liveness::Ended { proof } = found else {
+                panic!("not ended: {found:?}")
+            };
+            proof
+        };
+        assert!(ended(&closing).starts_with("it said so"));
+        let by = Some(crate::ids::SessionRef::person());
+        let proof = ended(&Closing { by, ..closing });
+        assert!(proof.starts_with("person:terminal said so"), "{proof}");
+        assert!(
+            proof.contains("pid 7") && proof.ends_with("runs all the same"),
+            "{proof}"
+        );
 
         table.table.get_mut(&7).unwrap().zombie = true;
         assert!(matches!(look(&table), Liveness::Crashed { .. }));

@@ -10,7 +10,7 @@ use takeup_core::engine::{self, RunReport, Which};
 use takeup_core::env::Env;
 use takeup_core::error::Exit;
 use takeup_core::evidence::{Evidence, EvidenceSource, Outcome};
-use takeup_core::ids::{SessionRef, TaskId};
+use takeup_core::ids::{AgentId, SessionRef, TaskId};
 use takeup_core::paths;
 
 use crate::commands::check::{by_number, by_words, not_planned, not_the_top};
@@ -50,6 +50,8 @@ pub(crate) struct CheckData {
 pub(super) struct Prepared {
     /// The task it is for.
     pub task: TaskId,
+    /// The agent's session that holds it: what records the end runs in no session.
+    pub holder: Option<SessionRef>,
     /// What is recorded with the background task.
     pub check: CheckFor,
     /// The program and its arguments.
@@ -84,7 +86,7 @@ pub(super) fn prepare(
     let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_path_buf());
     let context = context_in(&cwd);
     let engine = context.engine();
-    let (task, plan, _) = engine::plan_of(&engine, &which(task.as_ref(), session))?;
+    let (task, plan, holder) = engine::plan_to_prove(&engine, &which(task.as_ref(), session))?;
     let top = engine::top(&engine)?;
     let (chosen, folder) = match wanted {
         Wanted::Words(words) => (by_words(&plan, words), cwd),
@@ -110,6 +112,7 @@ pub(super) fn prepare(
     };
     Ok(Prepared {
         task,
+        holder: Some(holder).filter(|holder| holder.agent != AgentId::person()),
         check,
         words: chosen.words,
         folder,

@@ -135,17 +135,18 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Reply, Failure> {
         .transpose()?;
     let mut data = None;
     let mut note = None;
-    let (task, check, command, cwd) = match prepared {
+    let (task, session, check, command, cwd) = match prepared {
         Some(prepared) => {
             (data, note) = (Some(prepared.data), prepared.note);
             let (task, check) = (Some(prepared.task), Some(prepared.check));
-            (task, check, prepared.words, prepared.folder)
+            let session = caller.or(prepared.holder);
+            (task, session, check, prepared.words, prepared.folder)
         }
-        None => (args.task, None, args.command, cwd),
+        None => (args.task, caller, None, args.command, cwd),
     };
     let request = Request {
         name: args.name.filter(|name| !name.trim().is_empty()),
-        session: caller,
+        session,
         repository: match &task {
             Some(_) => engine::repository_id(&context.engine())?,
             None => None,

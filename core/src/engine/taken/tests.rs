@@ -36,6 +36,7 @@ fn identity(of: &str, status: Status) -> Identity {
 fn with<T>(compatible: bool, act: impl FnOnce(&TakeUp<'_>) -> T) -> T {
     let caller = Caller {
         session: Some(session("b")),
+        environment: None,
         agent: None,
         process: None,
         process_named: false,
