@@ -213,7 +213,7 @@ pub(in super::super) fn definition(tool: &Tool) -> rmcp::model::Tool {
         );
         add(
             "session",
-            json!({"type": "string", "description": "Your session's id, where takeup does not find it out"}),
+            json!({"type": "string", "description": "Your session's id, where takeup cannot find it"}),
         );
     }
     let annotations = ToolAnnotations::with_title(tool.title)
