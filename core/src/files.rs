@@ -180,8 +180,8 @@ fn foreign_owner(path: &Path) -> Option<(&Path, String)> {
     })
 }
 
-/// Names a user.
-fn user(uid: u32) -> String {
+/// Names a user that is not this one.
+pub(crate) fn user(uid: u32) -> String {
     if uid == 0 {
         "root".to_owned()
     } else {

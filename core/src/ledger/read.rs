@@ -190,7 +190,7 @@ pub(super) fn check_folder(folder: &Path) -> Result<bool, LedgerError> {
     if data.uid() != rustix::process::geteuid().as_raw() {
         return refuse(
             IssueKind::ForeignOwner,
-            "the folder belongs to another user",
+            &format!("the folder belongs to {}", files::user(data.uid())),
         );
     }
     Ok(true)
@@ -208,7 +208,7 @@ pub(super) fn open_own(path: &Path) -> Result<Option<(File, std::fs::Metadata)>,
         return Err(Issue::new(
             path,
             IssueKind::ForeignOwner,
-            "the file belongs to another user",
+            format!("the file belongs to {}", files::user(data.uid())),
         ));
     }
     Ok(Some((file, data)))
