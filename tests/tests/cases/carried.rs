@@ -101,7 +101,7 @@ fn what_a_task_must_avoid_and_changed_stays_its_own_when_it_is_taken_up() {
         let mut session = "s1";
         for (number, taker) in takers.iter().enumerate() {
             // Somebody changes what the task may edit.
-            scratch.write("src/a", &format!("theirs {number}\n"));
+            scratch.write("src/a", format!("theirs {number}\n"));
             if committed {
                 commit(&scratch);
             }
