@@ -36,6 +36,8 @@ mod untouched;
 #[path = "cases/whose.rs"]
 mod whose;
 
+use std::process::{Child, Command, Stdio};
+
 use serde_json::Value;
 use takeup_tests::{Ran, Scratch};
 
@@ -54,6 +56,35 @@ fn left() -> Scratch {
         .exits(0);
     scratch.takeup(&["save", "--session", "s1"]).exits(0);
     scratch
+}
+
+/// A process that stands for a session, and is above nobody who calls.
+struct Alive(Child);
+
+impl Alive {
+    fn begin() -> Self {
+        let mut command = Command::new("sleep");
+        command.arg("1000").stdin(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// Runs the program with variables as a session of an agent has them.
+fn within(scratch: &Scratch, variables: &[(&str, &str)], args: &[&str]) -> Ran {
+    let mut program = scratch.program_in(&scratch.repo());
+    program.envs(variables.iter().copied()).args(args);
+    Ran::of(program.output().unwrap())
 }
 
 /// Returns the candidate of a task and session in an answer of `inspect --json`.

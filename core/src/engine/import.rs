@@ -10,7 +10,8 @@ use crate::status::Status;
 use crate::time::Time;
 
 /// Makes the records of a candidate; `None` where the ledger has them. `entry` is what the ledger knows of the task in other
-/// sessions: what those began with here is what the work is compared with. `recorded` is what hooks recorded of its session, `equal` the present content where that is what was left, by the word of the agent's own store or by our own record.
+/// sessions: what those began with here is what the work is compared with. `recorded` is what hooks recorded of its session,
+/// `equal` the present content where that is what was left, by the word of the agent's own store or by our own record.
 pub(super) fn records(
     engine: &Engine<'_>,
     entry: Option<&TaskEntry>,

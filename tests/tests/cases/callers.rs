@@ -1,40 +1,12 @@
 //! Who calls: what an agent's session holds is moved, ended and closed by that session, or in the name of who does it.
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 use takeup_tests::{Ran, Scratch, copy_program};
 
-use super::{PROGRAM, candidate, fails_with, scratch};
-
-/// A process that stands for a session, and is above nobody who calls.
-struct Alive(Child);
-
-impl Alive {
-    fn begin() -> Self {
-        let mut command = Command::new("sleep");
-        command.arg("1000").stdin(Stdio::null());
-        Self(command.spawn().unwrap())
-    }
-
-    fn pid(&self) -> String {
-        self.0.id().to_string()
-    }
-}
-
-impl Drop for Alive {
-    fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-}
+use super::{Alive, PROGRAM, candidate, fails_with, scratch, within};
 
 const CLAUDE: &[(&str, &str)] = &[("CLAUDE_CODE_SESSION_ID", "sv1")];
-
-fn within(scratch: &Scratch, variables: &[(&str, &str)], words: &[&str]) -> Ran {
-    let mut program = scratch.program_in(&scratch.repo());
-    program.envs(variables.iter().copied()).args(words);
-    Ran::of(program.output().unwrap())
-}
 
 /// An agent's session that runs, has a task with a check, and left a file.
 fn at_work(alive: &Alive) -> Scratch {

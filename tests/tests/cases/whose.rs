@@ -1,39 +1,8 @@
 //! Whose session it is: who may close a task, and who is told what.
-use std::process::{Child, Command, Stdio};
-
 use serde_json::Value;
-use takeup_tests::{Ran, Scratch};
+use takeup_tests::Scratch;
 
-use super::{candidate, fails_with, left, scratch};
-
-/// A process that stands for a session, for as long as it is kept.
-struct Alive(Child);
-
-impl Alive {
-    fn begin() -> Self {
-        let mut command = Command::new("sleep");
-        command.arg("1000").stdin(Stdio::null());
-        Self(command.spawn().unwrap())
-    }
-
-    fn pid(&self) -> String {
-        self.0.id().to_string()
-    }
-}
-
-impl Drop for Alive {
-    fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
-/// Runs the program with variables as a session of an agent has them.
-fn within(scratch: &Scratch, variables: &[(&str, &str)], args: &[&str]) -> Ran {
-    let mut program = scratch.program_in(&scratch.repo());
-    program.envs(variables.iter().copied()).args(args);
-    Ran::of(program.output().unwrap())
-}
+use super::{Alive, candidate, fails_with, left, scratch, within};
 
 fn held_by_one_that_runs(alive: &Alive) -> Scratch {
     let scratch = scratch();

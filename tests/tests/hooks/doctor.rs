@@ -516,12 +516,9 @@ fn what_a_killed_installation_left_beside_the_hooks_goes() {
     }
 }
 
-/// What this user may not read is not damaged: nothing of it is given another name, and opening it is enough.
-#[test]
-fn what_is_closed_is_not_damaged() {
+/// Gives everything in the scratch to an ordinary user, where root runs the tests, and returns what makes a command that user's.
+fn given_away(scratch: &Scratch) -> impl Fn(&mut Command) {
     use std::os::unix::process::CommandExt as _;
-    let scratch = Scratch::new(PROGRAM);
-    leave(&scratch, &scratch.repo(), "task");
     let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
     if root {
         let given = Command::new("chown")
@@ -530,11 +527,22 @@ fn what_is_closed_is_not_damaged() {
             .status();
         assert!(given.unwrap().success());
     }
-    let as_user = |words: &[&str]| {
-        let mut command = scratch.program_in(&scratch.repo());
+    move |command| {
         if root {
             command.uid(65_534).gid(65_534);
         }
+    }
+}
+
+/// What this user may not read is not damaged: nothing of it is given another name, and opening it is enough.
+#[test]
+fn what_is_closed_is_not_damaged() {
+    let scratch = Scratch::new(PROGRAM);
+    leave(&scratch, &scratch.repo(), "task");
+    let ordinary = given_away(&scratch);
+    let as_user = |words: &[&str]| {
+        let mut command = scratch.program_in(&scratch.repo());
+        ordinary(&mut command);
         takeup_tests::Ran::of(command.args(words).output().unwrap())
     };
     let places = scratch.home().join(".local/state/takeup/places.json");
@@ -562,9 +570,7 @@ fn what_is_closed_is_not_damaged() {
         // As it is advised.
         let command = advice.split_once("yourself: ").unwrap().1;
         let mut shell = Command::new("sh");
-        if root {
-            shell.uid(65_534).gid(65_534);
-        }
+        ordinary(&mut shell);
         assert!(shell.args(["-c", command]).status().unwrap().success());
         set(mode);
         assert_eq!(whole(&scratch.repo()), before, "{}", path.display());
@@ -577,7 +583,6 @@ fn what_is_closed_is_not_damaged() {
 /// Only the file that every record is added to keeps records from being made.
 #[test]
 fn what_is_said_of_a_closed_file_of_the_ledger_is_so() {
-    use std::os::unix::process::CommandExt as _;
     let scratch = Scratch::new(PROGRAM);
     leave(&scratch, &scratch.repo(), "task");
     let folder = scratch.repo().join(".git/takeup");
@@ -585,19 +590,10 @@ fn what_is_said_of_a_closed_file_of_the_ledger_is_so() {
         let note = takeup_tests::ledger::note("task", "x");
         takeup_tests::ledger::put(&Ledger::at(&folder), note).unwrap();
     }
-    let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
-    if root {
-        let given = Command::new("chown")
-            .args(["-R", "65534:65534"])
-            .arg(scratch.path())
-            .status();
-        assert!(given.unwrap().success());
-    }
+    let ordinary = given_away(&scratch);
     let as_user = |words: &[&str]| {
         let mut command = scratch.program_in(&scratch.repo());
-        if root {
-            command.uid(65_534).gid(65_534);
-        }
+        ordinary(&mut command);
         takeup_tests::Ran::of(command.args(words).output().unwrap())
     };
     let mut refused = Vec::new();
